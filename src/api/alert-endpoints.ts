@@ -18,7 +18,7 @@ import {
 import { RESOLUTIONS, STATUSES } from "../model/alert-state.ts";
 import { SEVERITIES } from "../model/event.ts";
 import { severitySchema } from "../model/event-schema.ts";
-import { boundParameter } from "../model/query.ts";
+import { boundParameter } from "../model/time-bound.ts";
 import { exceptionInputSchema } from "../model/rule-schema.ts";
 import { exceptionFaults } from "../model/rule-faults.ts";
 import type { Store } from "../store/ports/store.ts";
@@ -158,8 +158,8 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
         z.strictObject({
           ...pagingParameters("alert"),
           ...alertFilters(sources),
-          from: boundParameter.optional().describe("earliest `created_at`, inclusive"),
-          to: boundParameter.optional().describe("latest `created_at`, exclusive"),
+          from: boundParameter.optional().describe("earliest `created_at`, inclusive; also relative, such as `now-7d`"),
+          to: boundParameter.optional().describe("latest `created_at`, exclusive; also relative, such as `now`"),
           search: searchParameter(
             "words that must all occur in title, description, rule name, group or assignee; each matches as a prefix",
           ),

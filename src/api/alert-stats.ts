@@ -2,7 +2,7 @@ import { z } from "zod";
 import { formatDuration } from "../lib/duration.ts";
 import { BESIDE_OTHERS } from "../lib/fault.ts";
 import { DAY_MS } from "../lib/time.ts";
-import { boundParameter, refuseBackwards } from "../model/query.ts";
+import { boundParameter, refuseBackwards } from "../model/time-bound.ts";
 import type { AlertTotals } from "../store/ports/alert-store.ts";
 import type { Store } from "../store/ports/store.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
@@ -43,7 +43,9 @@ export function alertStatsEndpoint({ store, now }: { store: Pick<Store, "alerts"
     scopes: ["alerts:read"],
     query: z
       .strictObject({
-        from: boundParameter.optional().describe("earliest `created_at`, inclusive; default: 30 days before `to`"),
+        from: boundParameter
+          .optional()
+          .describe("earliest `created_at`, inclusive; also relative, such as `now-7d`; default: 30 days before `to`"),
         to: boundParameter.optional().describe("latest `created_at`, exclusive; default: now"),
       })
       .superRefine(refuseBackwards, BESIDE_OTHERS),

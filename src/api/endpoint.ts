@@ -3,6 +3,7 @@ import { z } from "zod";
 import { FAULTS_MAX, faultsOf, formatPath, joinFaults, WITH_NAMES, type Fault } from "../lib/fault.ts";
 import type { ApiKey, Scope } from "../model/key.ts";
 import type { Session } from "../model/session.ts";
+import { parseAt } from "../model/time-bound.ts";
 import { BODY_DEPTH_MAX, JSON_TYPE, readJson } from "./body.ts";
 import type { RequestBodies, Body as RequestBody, BodyRules } from "./body.ts";
 import type { HeaderName } from "./response-headers.ts";
@@ -164,6 +165,7 @@ export function addEndpoint(app: FastifyInstance, spec: Endpoint, options: Endpo
       const reader = options.bodies.reader(request.raw, owners);
       try {
         const faults: Fault[] = [];
+        const receivedAt = options.now();
         const params = spec.params ? check(spec.params, request.params, "path", faults) : undefined;
         if (faults.length === 0) spec.refuseEarly?.(params as never);
         const isOptional = spec.bodyOptional === true || !spec.body;
@@ -173,13 +175,14 @@ export function addEndpoint(app: FastifyInstance, spec: Endpoint, options: Endpo
           request,
           readBody: (rules: BodyRules) => reader.read(rules),
           faults,
-          query: check(query, readableQuery(request, faults), "query", faults),
+          query: parseAt(receivedAt, () => check(query, readableQuery(request, faults), "query", faults)),
           params,
-          body:
-            body && !spec.bodyTypes
-              ? checkBody(body, await reader.read(rules), faults, { isOptional, extraFaults })
-              : undefined,
+          body: undefined as unknown,
         };
+        if (body && !spec.bodyTypes) {
+          const read = await reader.read(rules);
+          call.body = parseAt(receivedAt, () => checkBody(body, read, faults, { isOptional, extraFaults }));
+        }
         if (faults.length > 0 && !spec.handlesFaults) {
           throw invalid([...faults, ...(await cursorFaults(spec, request, faults))]);
         }

@@ -27,7 +27,14 @@ describe("the list of events", () => {
     ["source=nobody", "source"],
     ["source=PLATFORM_NETWORK", "source"],
     ["severity=worst", "severity"],
-    ["severity=high,low", "severity"],
+    ["severity=high,worst", "severity"],
+    ["severity=high,,low", "severity"],
+    ["source=custom,nobody", "source"],
+    ["from=now-1y", "from"],
+    ["from=now-", "from"],
+    ["from=now%2B1h", "from"],
+    ["from=now-999999999w", "from"],
+    ["from=now&to=now-1s", "from"],
     ["class=secret", "class"],
     ["type=", "type"],
     ["type=%00", "type"],
@@ -166,6 +173,23 @@ describe("the list of events", () => {
     expect(idsOf(last)).toEqual(ids.slice(4));
     expect(last.body.pagination.next_cursor).toBeNull();
     expect(idsOf(await get(`/v1/events?type=paged&after=${ids[3]}`))).toEqual(ids.slice(4));
+  });
+
+  test("accepts lists of values in its filters, alone and with words", async () => {
+    const fields = { class: "audit", timestampMs: clock, raw: { note: "comma" }, enrichment: {} } as const;
+    await server.store.events.append([
+      { draft: { ...fields, type: "listed_a", severity: "high", source: "custom" } },
+      { draft: { ...fields, type: "listed_b", severity: "low", source: "custom" } },
+      { draft: { ...fields, type: "listed_c", severity: "info", source: "platform_access" } },
+    ]);
+    const types = async (query: string) =>
+      (await get(`/v1/events?${query}`)).body.data.map(({ type }: { type: string }) => type).sort();
+    const all = ["listed_a", "listed_b", "listed_c"];
+    expect(await types(`type=${all.join(",")}`)).toEqual(all);
+    expect(await types("type=listed_a,%20listed_c&search=comma")).toEqual(["listed_a", "listed_c"]);
+    expect(await types(`type=${all.join(",")}&severity=high,info`)).toEqual(["listed_a", "listed_c"]);
+    expect(await types(`type=${all.join(",")}&source=platform_access,platform_talk`)).toEqual(["listed_c"]);
+    expect(await types(`search=comma&class=security,network,audit&source=custom`)).toEqual(["listed_a", "listed_b"]);
   });
 
   test("supports every filter, alone and combined", async () => {
@@ -468,6 +492,27 @@ describe("a search", () => {
   test("accepts the maximum limit and 1,000 buckets", async () => {
     const aggs = { types: { terms: { field: "type", size: 1000 } } };
     expect((await search({ query: {}, limit: 1000, aggs })).status).toBe(200);
+  });
+
+  test("continues past its limit with a cursor, in any sort, while events arrive", async () => {
+    for (let n = 0; n < 5; n++) await submit(custom({ n: n % 3 }, { type: "scrolled" }));
+    const query = { bool: { must: [{ field: "type", equals: "scrolled" }] } };
+    for (const sort of [undefined, { "raw.n": "asc" }, { timestamp: "asc" }, { severity: "desc", "raw.n": "desc" }]) {
+      const whole = (await search({ query, sort })).body.data.results.map(({ id }: { id: string }) => id);
+      const walked: string[] = [];
+      let after: string | undefined;
+      do {
+        const { body } = await search({ query, sort, limit: 2, after });
+        walked.push(...body.data.results.map(({ id }: { id: string }) => id));
+        after = body.data.next_cursor ?? undefined;
+        await submit(custom({ n: 1 }, { type: "scrolled", severity: "low" }));
+      } while (after !== undefined && walked.length < 50);
+      expect(
+        walked.filter((id) => whole.includes(id)),
+        JSON.stringify(sort),
+      ).toEqual(whole);
+    }
+    for (const after of ["evt_unknown", "", 5]) expect(fieldsOf(await search({ query, after }))).toEqual(["after"]);
   });
 
   test("with limit 0 returns only aggregations", async () => {

@@ -2,13 +2,16 @@ import { z } from "zod";
 import { BATCH_ITEMS_MAX, type Intake, type SubmissionItem } from "../intake/intake.ts";
 import { DATA_DEPTH_MAX, submissionSchema } from "../intake/submission.ts";
 import { BESIDE_OTHERS, type Fault } from "../lib/fault.ts";
+import { CLASSES, SEVERITIES } from "../model/event.ts";
 import { classSchema, eventSchema, severitySchema, typeSchema } from "../model/event-schema.ts";
 import type { ApiKey } from "../model/key.ts";
-import { boundParameter, searchSchema, toSearchQuery } from "../model/query.ts";
+import { searchSchema, toSearchQuery } from "../model/query.ts";
+import { boundParameter } from "../model/time-bound.ts";
 import { HISTOGRAM_BUCKETS_MAX } from "../model/aggregation.ts";
 import type { Store } from "../store/ports/store.ts";
 import { batchItems, LEVELS_AROUND_DATA, verbatimSubmission } from "./batch.ts";
 import { JSON_TYPE, NDJSON_TYPE, NDJSON_TYPES, readJson, type Body } from "./body.ts";
+import { commaListParameter } from "./comma-list.ts";
 import { endpoint } from "./endpoint.ts";
 import { data, dataText } from "./response.ts";
 import type { Endpoint } from "./endpoint.ts";
@@ -118,7 +121,8 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
       tag: "Events",
       summary: "Search and aggregate events",
       description:
-        "`query` selects the events. `limit: 0` returns only `total` and the aggregations. The `interval` of a histogram is a duration for " +
+        "`query` selects the events. `limit: 0` returns only `total` and the aggregations. For the next page, send the same search with " +
+        "`next_cursor` as `after`: in any sort, new events neither repeat nor hide rows, and each page costs the same. The `interval` of a histogram is a duration for " +
         `\`timestamp\` and a number for any other field; a histogram has at most ${HISTOGRAM_BUCKETS_MAX.toLocaleString("en")} buckets. ` +
         "Nested `aggs` of `terms` or `histogram` are computed per bucket. A search that takes longer than 30 s is refused with 400 on `query`. " +
         "Expensive searches (patterns, keywords, fields without a column, aggregations, sorting) are limited to two running per key " +
@@ -142,18 +146,18 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
         200: {
           description: "the matching events and the aggregations",
           data: searchResponseSchema,
-          example: { results: [EVENT_EXAMPLE], total: 1, aggregations: AGGREGATIONS_RESULT_EXAMPLE },
+          example: { results: [EVENT_EXAMPLE], total: 1, next_cursor: null, aggregations: AGGREGATIONS_RESULT_EXAMPLE },
         },
       },
       headers: { 200: ["X-Tocsin-Incomplete"] },
       handle: async ({ body, key, request }) => {
         const query = toSearchQuery(body);
-        const { items, total, aggregations } = await abortOnDisconnect(request.raw.socket, (signal) =>
+        const { items, total, nextCursor, aggregations } = await abortOnDisconnect(request.raw.socket, (signal) =>
           store.events.search(query, { client: key.id, signal }),
         );
         const aggregationsText = JSON.stringify(aggregations);
         const response = dataText(
-          `{"results":[${items.join(",")}],"total":${total},"aggregations":${aggregationsText}}`,
+          `{"results":[${items.join(",")}],"total":${total},"next_cursor":${JSON.stringify(nextCursor)},"aggregations":${aggregationsText}}`,
         );
         return markIncomplete(response, store, "events", query);
       },
@@ -239,12 +243,12 @@ function listQuery(sources: readonly string[]) {
   return refuseMixedPaging(
     z.strictObject({
       ...pagingParameters("event"),
-      source: sourceSchema(sources).optional(),
-      severity: severitySchema.optional(),
-      type: typeSchema.optional(),
-      class: classSchema.optional(),
-      from: boundParameter.optional().describe("inclusive"),
-      to: boundParameter.optional().describe("exclusive"),
+      source: commaListParameter(sourceSchema(sources), sources.join(", ")),
+      severity: commaListParameter(severitySchema, SEVERITIES.join(", ")),
+      type: commaListParameter(typeSchema, "type of the event"),
+      class: commaListParameter(classSchema, CLASSES.join(", ")),
+      from: boundParameter.optional().describe("inclusive; also relative, such as `now-24h`"),
+      to: boundParameter.optional().describe("exclusive; also relative, such as `now`"),
       search: searchParameter(
         'words that must all occur in any field; each matches as a prefix, an address or a "phrase" as a whole; an id finds ' +
           "its event and events that mention it; `2026-11-15` or `2026-11-15T08:30` finds the events of that time (UTC)",

@@ -16,7 +16,7 @@ import {
   type Traffic,
 } from "../model/flow-query.ts";
 import { protocolName } from "../model/protocol.ts";
-import { refuseBackwards } from "../model/query.ts";
+import { readRelativeTime, refuseBackwards } from "../model/time-bound.ts";
 import type { QueryContext } from "../store/ports/query-context.ts";
 import type { Store } from "../store/ports/store.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
@@ -88,7 +88,7 @@ function readInt64(text: string): number | undefined {
 
 /** Any 64-bit integer is accepted as a time and clamped to the valid range. */
 function readEpoch(text: string): number | undefined {
-  const value = readInt64(text);
+  const value = readRelativeTime(text) ?? readInt64(text);
   return value === undefined ? undefined : Math.max(-TIME_MS_MAX, Math.min(TIME_MS_MAX, value));
 }
 
@@ -104,7 +104,7 @@ function readLookBack(text: string): number | undefined {
 }
 
 const epoch = (description: string) =>
-  textParameter(description, "must be an integer, in milliseconds since 1970", readEpoch, {
+  textParameter(description, "must be an integer, in milliseconds since 1970, or relative to now: now-24h", readEpoch, {
     type: "integer",
     format: "int64",
   });
@@ -112,8 +112,8 @@ const network = (description: string) =>
   textParameter(description, "must be an IP address or a network such as 10.0.0.0/8", parseCidr, { type: "string" });
 
 const rangeParameters = {
-  from: epoch("`timestamp` at or after this, in milliseconds since 1970"),
-  to: epoch("`timestamp` before this, in milliseconds since 1970"),
+  from: epoch("`timestamp` at or after this, in milliseconds since 1970, or `now-24h`"),
+  to: epoch("`timestamp` before this, in milliseconds since 1970, or `now`"),
 };
 
 const filterParameters = {

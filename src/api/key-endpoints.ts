@@ -19,7 +19,7 @@ import {
   type ApiKey,
 } from "../model/key.ts";
 import { PER_PAGE_DEFAULT } from "../model/page.ts";
-import { timeSchema } from "../model/query.ts";
+import { timeSchema } from "../model/time-bound.ts";
 import type { KeyStore } from "../store/ports/key-store.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
 import { data, listResponse, paginate } from "./response.ts";

@@ -1,13 +1,11 @@
 import { z } from "zod";
-import { PER_PAGE_DEFAULT, PER_PAGE_MAX, type Position } from "../model/page.ts";
+import { CURSOR_CHARACTERS_MAX, PER_PAGE_DEFAULT, PER_PAGE_MAX, type Position } from "../model/page.ts";
 import { QueryRefused } from "../store/ports/store-errors.ts";
 import { listResponse, paginate, type ApiResponse } from "./response.ts";
 import { integerParameter, pageParameter, perPageParameter } from "./query-parameters.ts";
 import { searchFault } from "../store/search/text-search.ts";
 
 // Paging of lists: by page number or by cursor.
-
-const CURSOR_CHARACTERS_MAX = 100;
 
 /** The paging parameters of a list; `itemName` is the singular name of its items. */
 export function pagingParameters(itemName: string) {

@@ -54,6 +54,10 @@ export const searchResponseSchema = z
   .object({
     results: z.array(eventSchema),
     total: z.int().describe("all matching events"),
+    next_cursor: z
+      .string()
+      .nullable()
+      .describe("the value for `after` to get the next page; null on the last page and with `limit: 0`"),
     aggregations: z.record(z.string(), aggregationResultSchema).describe("the result of each aggregation, by name"),
   })
   .meta({ id: "SearchAnswer" });

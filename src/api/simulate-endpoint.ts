@@ -2,7 +2,7 @@ import { z } from "zod";
 import { SIMULATED_MS_MAX, simulate, toSimulatedRule } from "../detection/simulation/simulation.ts";
 import { DAY_MS } from "../lib/time.ts";
 import { eventSchema } from "../model/event-schema.ts";
-import { boundSchema } from "../model/query.ts";
+import { boundSchema } from "../model/time-bound.ts";
 import { simulatedRuleSchema } from "../model/rule-schema.ts";
 import type { Store } from "../store/ports/store.ts";
 import { markIncomplete } from "./incomplete-response.ts";
@@ -29,7 +29,7 @@ const rangeSchema = z
       context.addIssue({ code: "custom", path: [], message: `must be at most ${SIMULATED_MS_MAX / DAY_MS} days` });
     }
   })
-  .describe("`from` inclusive, `to` exclusive; at most 7 days");
+  .describe("`from` inclusive, `to` exclusive; at most 7 days; also relative, such as `now-7d`");
 
 const simulationSchema = z
   .object({

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { CLASSES } from "../model/event.ts";
 import { classSchema, typeSchema } from "../model/event-schema.ts";
 import type { ApiKey } from "../model/key.ts";
-import { boundParameter } from "../model/query.ts";
+import { boundParameter } from "../model/time-bound.ts";
 import { QueryRefused } from "../store/ports/store-errors.ts";
 import type { Store } from "../store/ports/store.ts";
 import { alertFilters } from "./alert-endpoints.ts";
@@ -212,7 +212,9 @@ export function streamEndpoint(streams: StreamHub, sources: readonly string[]): 
         class: commaListParameter(classSchema, CLASSES.join(", ")),
         from: boundParameter
           .optional()
-          .describe("earliest `timestamp` of an event or `created_at` of an alert, inclusive"),
+          .describe(
+            "earliest `timestamp` of an event or `created_at` of an alert, inclusive; also relative to the time of the request, such as `now-1h`",
+          ),
         to: boundParameter.optional().describe("latest such time, exclusive"),
         search: searchParameter("words that must all occur, as in the lists of events and alerts"),
         last_event_id: z.string().optional().describe("the id of the last message received"),

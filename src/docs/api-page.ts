@@ -54,6 +54,14 @@ ignore parameters.
 A body may be gzipped (\`Content-Encoding: gzip\`). The settings \`body_limits\` limit its decompressed size: by default to
 ${defaultOf("body_limits.submit_bytes")} bytes, and to ${defaultOf("body_limits.batch_bytes")} for batches, rule imports and collected data.
 
+## Time ranges
+
+\`from\` is inclusive, \`to\` exclusive. Each is an ISO 8601 time with an offset or \`Z\`, a date (midnight UTC), or relative to the
+server's clock: \`now\`, or \`now-\` followed by a whole number and \`s\`, \`m\`, \`h\`, \`d\` or \`w\`, such as \`now-24h\` or \`now-7d\`. Flow
+queries take milliseconds since 1970 instead of ISO 8601. The clock is read once per request, so that \`now-7d\` to \`now\` is exactly
+seven days. The OpenAPI document declares only the absolute forms, so that generated clients keep their types for times. Times
+that are stored, such as \`expires_at\`, are absolute.
+
 ## Numbers
 
 Integers keep every digit, also beyond 2^53: in events, filters, rule conditions, sorting, terms, cardinality, \`min\`, \`max\` and

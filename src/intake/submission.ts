@@ -12,7 +12,7 @@ import {
   type Severity,
 } from "../model/event.ts";
 import { classSchema, severitySchema, typeSchema } from "../model/event-schema.ts";
-import { timeSchema } from "../model/query.ts";
+import { timeSchema } from "../model/time-bound.ts";
 
 // Validates an event as submitted by a client. The schema is authoritative and words the faults; the fast check gives the same
 // answer without allocating, since a batch needs it ten thousand times.

@@ -1,4 +1,4 @@
-const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+export const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
 export const DURATION = /^([1-9]\d{0,8})([smhd])$/;
 

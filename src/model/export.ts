@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { BESIDE_OTHERS } from "../lib/fault.ts";
 import { pathFault } from "./field.ts";
-import { boundSchema, querySchema, refuseBackwards, type TimeRange } from "./query.ts";
+import { querySchema, type TimeRange } from "./query.ts";
+import { boundSchema, refuseBackwards } from "./time-bound.ts";
 import type { Condition } from "./condition.ts";
 
 export const EXPORT_FORMATS = ["csv", "json", "ndjson", "parquet"] as const;
@@ -13,7 +14,10 @@ const EXPORT_FIELDS_MAX = 100;
 export const exportRequestSchema = z
   .strictObject({
     format: z.enum(EXPORT_FORMATS),
-    time_range: z.strictObject({ from: boundSchema, to: boundSchema }).superRefine(refuseBackwards, BESIDE_OTHERS),
+    time_range: z
+      .strictObject({ from: boundSchema, to: boundSchema })
+      .superRefine(refuseBackwards, BESIDE_OTHERS)
+      .describe("`from` inclusive, `to` exclusive; also relative, such as `now-24h`"),
     query: querySchema.optional(),
     fields: z
       .array(

@@ -2,6 +2,7 @@
 
 export const PER_PAGE_DEFAULT = 50;
 export const PER_PAGE_MAX = 100;
+export const CURSOR_CHARACTERS_MAX = 100;
 
 export type Position =
   | { readonly mode: "page"; readonly page: number; readonly size: number }

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { BESIDE_OTHERS, passIssues, WITH_NAMES } from "../lib/fault.ts";
-import { parseTime, parseTimeUp } from "../lib/time.ts";
 import { withSizeGuard } from "../lib/size-guard.ts";
 import {
   ALWAYS,
@@ -13,6 +12,8 @@ import {
   type FieldTestInput,
   type KeywordInput,
 } from "./condition.ts";
+import { CURSOR_CHARACTERS_MAX } from "./page.ts";
+import { boundSchema, refuseBackwards } from "./time-bound.ts";
 import type { Aggregations } from "./aggregation.ts";
 import { aggregationsSchema, toAggregations, withKeyLimit } from "./aggregation-schema.ts";
 import { fieldTestSchema, keywordSchema, patternsFault } from "./condition-schema.ts";
@@ -23,44 +24,10 @@ import { fieldSchema } from "./field-schema.ts";
 const SEARCH_LIMIT_MAX = 1000;
 const SORT_FIELDS_MAX = 5;
 
-function timeBy(read: (text: string) => number | undefined) {
-  return (
-    z
-      .string()
-      .transform((text, context) => {
-        const ms = read(text);
-        if (ms !== undefined) return ms;
-        context.addIssue({
-          code: "custom",
-          message: "must be an ISO 8601 time with an offset or Z, or a date: 2026-11-15T08:30:00Z",
-        });
-        return z.NEVER;
-      })
-      // A date without a time is accepted too. The format stays date-time, so that generated clients have one type.
-      .meta({ type: "string", format: "date-time" })
-  );
-}
-
-/** A time in a request, converted to milliseconds. */
-export const timeSchema = timeBy(parseTime);
-/** A bound of a time range. */
-export const boundSchema = timeBy(parseTimeUp);
-/** A bound in a query string, where an unencoded plus arrives as a space. */
-export const boundParameter = timeBy((text) => parseTimeUp(text.replace(/ (?=\d\d(?::?\d\d)?$)/, "+")));
-
 const timeRangeSchema = z
   .strictObject({ from: boundSchema.optional(), to: boundSchema.optional() })
   .superRefine(refuseBackwards, BESIDE_OTHERS)
-  .describe("from inclusive, to exclusive");
-
-export function refuseBackwards(
-  range: { from?: number | undefined; to?: number | undefined },
-  context: z.RefinementCtx,
-): void {
-  if (typeof range.from === "number" && typeof range.to === "number" && range.from > range.to) {
-    context.addIssue({ code: "custom", path: ["from"], message: "is after to" });
-  }
-}
+  .describe("`from` inclusive, `to` exclusive; also relative, such as `now-24h`");
 
 type FilterInput = FieldTestInput | KeywordInput | { bool: BoolInput };
 interface BoolInput {
@@ -159,6 +126,14 @@ export const searchSchema = z
         "sorts by each field in turn: numbers, then text, then false, then true; events without the field come last in either direction; default: timestamp, newest first",
       ),
     limit: z.int().min(0).max(SEARCH_LIMIT_MAX).default(50),
+    after: z
+      .string()
+      .min(1)
+      .max(CURSOR_CHARACTERS_MAX)
+      .optional()
+      .describe(
+        "the `next_cursor` of the previous page: continues after that event; `query` and `sort` stay the same, `aggs` are best left out",
+      ),
   })
   .meta({ id: "Search" });
 
@@ -166,6 +141,8 @@ export interface SearchQuery extends TimeRange {
   readonly condition: Condition;
   readonly sort: readonly SortKey[];
   readonly limit: number;
+  /** The id of the event after which the results begin. */
+  readonly after?: string | undefined;
   readonly aggs: Aggregations;
 }
 
@@ -176,6 +153,7 @@ export function toSearchQuery(input: z.infer<typeof searchSchema>): SearchQuery 
     toMs: input.query.time_range?.to,
     sort: Object.entries(input.sort ?? {}).map(([field, order]) => ({ field, descending: order === "desc" })),
     limit: input.limit,
+    after: input.after,
     aggs: toAggregations(input.aggs),
   };
 }

@@ -7,7 +7,7 @@ import { CONDITION_DEPTH_MAX } from "./condition.ts";
 import { fieldTestSchema, keywordSchema, oneOrSeveral, patternsFault } from "./condition-schema.ts";
 import { severitySchema } from "./event-schema.ts";
 import { pathFault } from "./field.ts";
-import { timeSchema } from "./query.ts";
+import { timeSchema } from "./time-bound.ts";
 import { ANY_SOURCE, CHANNELS, EXCEPTIONS_MAX, WINDOW_MS_MAX, type ConditionInput } from "./rule.ts";
 import { refuseCrowdedPlaces, refuseMixtures, refuseUnknownSources } from "./rule-faults.ts";
 

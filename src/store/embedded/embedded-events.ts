@@ -4,7 +4,6 @@ import { DAY_MS, startOfDay } from "../../lib/time.ts";
 import type { Condition, Scalar } from "../../model/condition.ts";
 import type { JsonObject } from "../../model/event.ts";
 import type { Position, TextPage } from "../../model/page.ts";
-import type { AggregationResult } from "../../model/aggregation.ts";
 import type { SearchQuery, TimeRange } from "../../model/query.ts";
 import type {
   Amendment,
@@ -12,6 +11,7 @@ import type {
   EventEngine,
   LastArrivals,
   NewEvent,
+  SearchResult,
   StoredEvent,
 } from "../ports/event-engine.ts";
 import type { ProjectedEvents, Projection } from "../ports/projection.ts";
@@ -178,13 +178,14 @@ export class EmbeddedEvents implements EventEngine {
     return named;
   }
 
-  async search(
-    query: SearchQuery,
-    context: QueryContext = {},
-  ): Promise<{ total: number; items: string[]; aggregations: Record<string, AggregationResult> }> {
+  async search(query: SearchQuery, context: QueryContext = {}): Promise<SearchResult> {
     const condition = await this.#withStoredIds(query.condition);
-    const { total, places, aggregations } = await this.#query(context, "search", { ...query, condition });
-    return { total, items: await this.#journal.queries.bodies(places), aggregations };
+    const after = query.after === undefined ? undefined : await this.#placeOf(query.after);
+    const { total, places, aggregations } = await this.#query(context, "search", { ...query, condition }, after);
+    const items = await this.#journal.queries.bodies(places.slice(0, query.limit));
+    const last = items.at(-1);
+    const nextCursor = places.length > query.limit && last !== undefined ? idOfText(last) : null;
+    return { total, items, nextCursor, aggregations };
   }
 
   async *scan(query: { condition: Condition } & TimeRange, signal: AbortSignal): AsyncIterable<string[]> {
@@ -363,10 +364,13 @@ function listCondition(filter: EventFilter): Extract<Condition, { kind: "all" }>
   const fields = ["source", "severity", "class", "type"] as const;
   return {
     kind: "all",
-    of: fields.flatMap((field) =>
-      filter[field] === undefined
-        ? []
-        : [{ kind: "test", field, operator: "equals", value: filter[field], ignoreCase: false } as const],
-    ),
+    of: fields.flatMap((field): Condition[] => {
+      const values = [filter[field] ?? []].flat();
+      if (values.length === 0) return [];
+      const test = { kind: "test", field, ignoreCase: false } as const;
+      return values.length === 1
+        ? [{ ...test, operator: "equals", value: values[0]! }]
+        : [{ ...test, operator: "in", value: values }];
+    }),
   };
 }

@@ -25,11 +25,14 @@ export interface Amendment {
   readonly enrichment: JsonObject;
 }
 
+/** One value, or any of several. */
+export type OneOf<Value> = Value | readonly Value[];
+
 export interface EventFilter extends TimeRange {
-  readonly source?: string | undefined;
-  readonly severity?: Severity | undefined;
-  readonly class?: EventClass | undefined;
-  readonly type?: string | undefined;
+  readonly source?: OneOf<string> | undefined;
+  readonly severity?: OneOf<Severity> | undefined;
+  readonly class?: OneOf<EventClass> | undefined;
+  readonly type?: OneOf<string> | undefined;
   /**
    * Words, prefixes and phrases that must all occur, as a person typed them. The list has exactly the events that
    * `textMatcher` in store/search accepts: that function defines what a word is, in every script.
@@ -47,6 +50,8 @@ export interface LastArrivals {
 export interface SearchResult {
   readonly total: number;
   readonly items: string[];
+  /** The id of the last item, if more follow it. */
+  readonly nextCursor: string | null;
   readonly aggregations: Record<string, AggregationResult>;
 }
 
@@ -70,7 +75,10 @@ export interface EventEngine {
   findByTokens(token: string): Promise<ReadonlyMap<number, string>>;
   /** Newest first by timestamp, then id. An unknown cursor is a QueryRefused on `after`. */
   list(filter: EventFilter, position: Position, context?: QueryContext): Promise<TextPage>;
-  /** Rejects with StoreUnavailable when the client has too many queries in flight. */
+  /**
+   * `after` continues after that event in the order of the sort, at its position of now; an unknown one is a QueryRefused.
+   * Rejects with StoreUnavailable when the client has too many queries in flight.
+   */
   search(query: SearchQuery, context?: QueryContext): Promise<SearchResult>;
   /** Matching events that are stored now, oldest first, in chunks of bounded size, until the signal aborts. */
   scan(query: { condition: Condition } & TimeRange, signal: AbortSignal): AsyncIterable<string[]>;

@@ -1,6 +1,7 @@
 import { findText } from "../../lib/find-text.ts";
 import { FINAL_SIGMA, SIGMA } from "../../lib/text.ts";
-import type { EventClass, EventDraft, Severity } from "../../model/event.ts";
+import type { EventDraft } from "../../model/event.ts";
+import type { EventFilter } from "../ports/event-engine.ts";
 import { readEventId } from "../files/event-id.ts";
 import {
   filterWord,
@@ -52,12 +53,7 @@ interface Phrase {
 
 export function parseSearch(
   search: string,
-  filter: {
-    source?: string | undefined;
-    severity?: Severity | undefined;
-    class?: EventClass | undefined;
-    type?: string | undefined;
-  },
+  filter: Pick<EventFilter, "source" | "severity" | "class" | "type">,
 ): TextSearch | { fault: string } {
   if (search.length > SEARCH_CHARACTERS_MAX) return { fault: `at most ${SEARCH_CHARACTERS_MAX} characters` };
   const terms: Term[] = [];
@@ -72,9 +68,14 @@ export function parseSearch(
   if (terms.length + ids.length === 0) return { fault: "has no word to search for" };
   if (terms.length > SEARCH_TERMS_MAX) return { fault: `at most ${SEARCH_TERMS_MAX} words` };
   for (const field of ["type", "source", "severity", "class"] as const) {
-    if (filter[field] !== undefined) terms.push({ word: filterWord(field, filter[field]), isPrefix: false });
+    const [first, ...or] = [filter[field] ?? []].flat().map((value) => filterTerm(field, value));
+    if (first) terms.push(or.length === 0 ? first : { ...first, or });
   }
   return { terms, phrases, ids };
+}
+
+function filterTerm(field: Parameters<typeof filterWord>[0], value: string): Term {
+  return { word: filterWord(field, value), isPrefix: false };
 }
 
 export function searchFault(words: string): string | undefined {

@@ -164,6 +164,20 @@ export function listsContract({ setClock, store, clock, draft, append, page }: C
         { source: "custom", severity: "low" },
         (event) => event.source === "custom" && event.severity === "low",
       ],
+      [
+        "lists of values",
+        { severity: ["low", "high"], source: ["custom", "platform_network"], class: ["audit", "network"] },
+        (event) =>
+          ["low", "high"].includes(event.severity) &&
+          ["custom", "platform_network"].includes(event.source) &&
+          event.class !== "security",
+      ],
+      [
+        "words and lists of values",
+        { search: "needle", severity: ["low", "high", "info"], class: ["audit", "security"] },
+        (event) =>
+          event.raw.text !== "hay" && ["low", "high", "info"].includes(event.severity) && event.class !== "network",
+      ],
       ["words", { search: "needle" }, (event) => event.raw.text !== "hay"],
       [
         "words and a filter",

@@ -4,7 +4,7 @@ import { DAY_MS } from "../../lib/time.ts";
 import { compileCondition, type Condition } from "../../model/condition.ts";
 import type { Event } from "../../model/event.ts";
 import { AGGREGATIONS, type Aggregation } from "../../model/aggregation.ts";
-import type { SearchQuery } from "../../model/query.ts";
+import type { SearchQuery, SortKey } from "../../model/query.ts";
 import { conditions, drafts } from "./arbitrary-events.ts";
 import { aggregatePlainly, SAMPLE_FIELDS, sampleAggregations, sortPlainly } from "./reference-queries.ts";
 import type { ContractContext } from "./contract.ts";
@@ -201,6 +201,54 @@ export function queriesContract({ store, clock, draft, append }: ContractContext
       expect(await scanLast(null, last, 7)).toEqual({ found: arrived.slice(-7), wasCut: true });
       expect(await scanLast(arrived[4]!, arrived.at(-3)!)).toEqual({ found: arrived.slice(5, -2), wasCut: false });
       expect(await scanLast(last, last)).toEqual({ found: [], wasCut: false });
+    });
+
+    test(
+      "a cursor continues every sort where the page before it ended, without repeats and gaps while events arrive",
+      async () => {
+        const sorts: SortKey[][] = [
+          [],
+          ...["timestamp", "id", ...SAMPLE_FIELDS].flatMap((field) =>
+            [false, true].map((descending) => [{ field, descending }]),
+          ),
+          [
+            { field: "severity", descending: true },
+            { field: "raw.size", descending: false },
+            { field: "timestamp", descending: false },
+          ],
+        ];
+        let late = 0;
+        for (const sort of sorts) {
+          const wanted = sortPlainly(events, sort).map(({ id }) => id);
+          const walked: string[] = [];
+          let after: string | undefined;
+          do {
+            const page = await search(isRandom, { sort, limit: 90, after });
+            walked.push(...ids(page.items).filter((id) => wanted.includes(id)));
+            if (page.nextCursor !== null) expect(page.nextCursor).toBe(ids(page.items).at(-1));
+            after = page.nextCursor ?? undefined;
+            await append(draft({ type: "random.late", severity: "low", raw: { size: late++ % 7, text: "late" } }));
+          } while (after !== undefined);
+          expect(walked, JSON.stringify(sort)).toEqual(wanted);
+        }
+      },
+      PROPERTY_MS_MAX,
+    );
+
+    test("the last page has no cursor, neither has a search for totals, and a cursor of no event is refused", async () => {
+      const named: Condition = { kind: "test", field: "type", operator: "equals", value: "paged", ignoreCase: false };
+      const [first, second] = await append(draft({ type: "paged" }), draft({ type: "paged" }));
+      const page = await search(named, { limit: 1 });
+      expect(page).toMatchObject({ total: 2, nextCursor: second!.id });
+      const last = await search(named, { limit: 1, after: second!.id });
+      expect({ total: last.total, ids: ids(last.items), next: last.nextCursor }).toEqual({
+        total: 2,
+        ids: [first!.id],
+        next: null,
+      });
+      expect((await search(named, { limit: 2 })).nextCursor).toBeNull();
+      expect((await search(named, { limit: 0 })).nextCursor).toBeNull();
+      await expect(search(named, { after: "evt_0123" })).rejects.toHaveProperty("field", "after");
     });
   });
 }

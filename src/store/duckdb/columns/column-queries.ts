@@ -2,10 +2,11 @@ import type { AggregationResult } from "../../../model/aggregation.ts";
 import type { Condition } from "../../../model/condition.ts";
 import type { SearchQuery, TimeRange } from "../../../model/query.ts";
 import type { ListPlace } from "../../sqlite/journal/list-position.ts";
-import { aggregate, totalOf } from "./aggregate.ts";
-import { orderedSql } from "./order-by.ts";
+import { aggregate, totalOf, type SqlValue } from "./aggregate.ts";
+import { afterSql, orderBySql, orderOf, type RowOrder } from "./order-by.ts";
 import type { ColumnQuery, WhereClause } from "./query-runner.ts";
-import { and } from "./sql.ts";
+import { QueryRefused } from "../../ports/store-errors.ts";
+import { and, TRUE, type Parameters } from "./sql.ts";
 
 // The queries that the columns answer. Their results are positions of events: the journal has the events themselves.
 
@@ -66,9 +67,11 @@ export async function newestMatches(
   return [...inMemory, ...onDisk].sort((a, b) => b.ts - a.ts || b.seq - a.seq).slice(offset, needed);
 }
 
+/** One match more than the limit, if there is one: it shows that there is a next page. */
 export async function searchMatches(
   query: ColumnQuery,
   search: SearchQuery,
+  after: ListPlace | undefined,
 ): Promise<{ total: number; places: ListPlace[]; aggregations: Record<string, AggregationResult> }> {
   const { run, snapshot, columns, platform } = query;
   const where = await query.where(search.condition, rangeSql(search));
@@ -80,10 +83,28 @@ export async function searchMatches(
   const places: ListPlace[] = [];
   if (search.limit > 0) {
     const ordered = parameters.copy();
-    const rows = orderedSql(matching, search.sort, platform, ordered);
-    places.push(...(await run(`SELECT ts, seq FROM ${rows} LIMIT ${search.limit}`, ordered)).map(toPosition));
+    const order = orderOf(search.sort, platform, ordered);
+    const below = after ? afterSql(order, await keysOf(order, after, query, ordered), ordered) : TRUE;
+    const sql = `SELECT ts, seq FROM ${order.rows(matching)} WHERE ${below} ORDER BY ${orderBySql(order)}`;
+    places.push(...(await run(`${sql} LIMIT ${search.limit + 1}`, ordered)).map(toPosition));
   }
   return { total, places, aggregations };
+}
+
+/** The values of an order's keys in the row of a cursor. */
+async function keysOf(
+  order: RowOrder,
+  { ts, seq }: ListPlace,
+  { run, snapshot }: ColumnQuery,
+  parameters: Parameters,
+): Promise<readonly SqlValue[]> {
+  const row = `(SELECT * FROM ${snapshot.from} WHERE ts = ${ts} AND seq = ${seq})`;
+  const [values] = await run(
+    `SELECT ${order.keys.map(({ sql }) => sql).join(", ")} FROM ${order.rows(row)}`,
+    parameters,
+  );
+  if (!values) throw new QueryRefused("after", "is not the id of a stored event");
+  return values;
 }
 
 /** The next matches in order of time, of events up to a sequence number. */

@@ -106,9 +106,13 @@ const api = {
     });
   },
 
-  search(context: NumberedContext, search: SearchQuery): ReturnType<typeof searchMatches> {
+  search(
+    context: NumberedContext,
+    search: SearchQuery,
+    after: ListPlace | undefined,
+  ): ReturnType<typeof searchMatches> {
     const lane = search.aggs.length > 0 || search.sort.length > 0 ? "heavy" : laneOf(search.condition);
-    return runner.run(context, lane, (query) => searchMatches(query, search));
+    return runner.run(context, lane, (query) => searchMatches(query, search, after));
   },
 
   scan(

@@ -1,24 +1,67 @@
 import { CLASSES, SOURCE_KINDS, sourceName } from "../../../model/event.ts";
 import type { SortKey } from "../../../model/query.ts";
 import { hasLargeIntegers, sideSql } from "./large-integer-sql.ts";
-import type { Parameters } from "./sql.ts";
+import type { SqlValue } from "./aggregate.ts";
+import { and, FALSE, literal, or, type Parameters } from "./sql.ts";
 import { hotField } from "./column-table.ts";
 import { largeIntegerTextSql, oversizedValuesSql, pointer } from "./where.ts";
 
 // Sorting by any field: numbers, then texts, then booleans, false before true. Events without the field come last in either
 // direction. Severities sort by gravity: descending starts with critical. Ties sort newest first.
 
-/** The SQL of sorted rows. */
-export function orderedSql(from: string, sort: readonly SortKey[], platform: string, parameters: Parameters): string {
+interface OrderKey {
+  readonly sql: string;
+  readonly descending: boolean;
+  readonly isNullable: boolean;
+}
+
+export interface RowOrder {
+  /** The SQL of the rows with the named columns that the keys refer to. */
+  readonly rows: (from: string) => string;
+  readonly keys: readonly OrderKey[];
+}
+
+/** The order of a search. Its last keys are unique, so that any row is a position in it. */
+export function orderOf(sort: readonly SortKey[], platform: string, parameters: Parameters): RowOrder {
   // Values of oversized events are read once, as a named column.
   const large: string[] = [];
   const name = (values: string) => `large${large.push(`${values} AS large${large.length}`) - 1}`;
-  const keys = sort.flatMap(({ field, descending }) => {
-    const direction = descending ? "DESC" : "ASC";
-    return sortValues(field, platform, parameters, name).map((value) => `${value} ${direction} NULLS LAST`);
-  });
-  const rows = large.length === 0 ? from : `(SELECT *, ${large.join(", ")} FROM ${from})`;
-  return `${rows} ORDER BY ${[...keys, "ts DESC", "seq DESC"].join(", ")}`;
+  const keys = sort.flatMap(({ field, descending }) =>
+    sortValues(field, platform, parameters, name).map((sql) => ({ sql, descending, isNullable: !isRowKey(sql) })),
+  );
+  for (const sql of ROW_KEYS) keys.push({ sql, descending: true, isNullable: false });
+  return { rows: (from) => (large.length === 0 ? from : `(SELECT *, ${large.join(", ")} FROM ${from})`), keys };
+}
+
+/** They identify a row, and every row has them. */
+const ROW_KEYS = ["ts", "seq"] as const;
+
+function isRowKey(sql: string): boolean {
+  return (ROW_KEYS as readonly string[]).includes(sql);
+}
+
+export function orderBySql({ keys }: RowOrder): string {
+  return keys.map(({ sql, descending }) => `${sql} ${descending ? "DESC" : "ASC"} NULLS LAST`).join(", ");
+}
+
+/** The test for rows that come after a row with these values of the keys. */
+export function afterSql({ keys }: RowOrder, values: readonly SqlValue[], parameters: Parameters): string {
+  const last = keys.findIndex(({ sql }) => sql === "seq");
+  let after = FALSE;
+  for (const [i, { sql, descending, isNullable }] of [...keys.slice(0, last + 1).entries()].reverse()) {
+    const value = values[i] ?? null;
+    if (value === null) {
+      after = and([`${sql} IS NULL`, after]);
+      continue;
+    }
+    const bound =
+      typeof value === "number" ? literal(value) : typeof value === "bigint" ? `${value}` : parameters.bind(value);
+    const beyond = or([`${sql} ${descending ? "<" : ">"} ${bound}`, isNullable ? `${sql} IS NULL` : FALSE]);
+    after = or([beyond, and([`${sql} = ${bound}`, after])]);
+    // DuckDB skips row groups by a plain bound on one column.
+    if (i === 0 && !isNullable) after = and([`${sql} ${descending ? "<=" : ">="} ${bound}`, after]);
+  }
+  return after;
 }
 
 function sortValues(
