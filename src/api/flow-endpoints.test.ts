@@ -117,6 +117,15 @@ describe("the list of flows", () => {
     expect(await listed("?exporter=192.0.2.2")).toEqual(["10.0.1.7"]);
   });
 
+  test("is filtered by the address of either endpoint", async () => {
+    expect(await listed("?host=192.0.2.80")).toHaveLength(4);
+    expect(await listed("?host=10.0.0.1")).toEqual(["10.0.0.1"]);
+    expect(await listed("?host=::ffff:10.0.0.1")).toEqual(["10.0.0.1"]);
+    expect(await listed("?host=2001:DB8:0:1::/64")).toEqual(["2001:db8::1"]);
+    expect(await listed("?host=10.0.0.0/24&dst_ip=192.0.2.80&port=443")).toEqual(["10.0.0.1"]);
+    expect(await listed("?host=192.0.2.1")).toEqual([]);
+  });
+
   test("is filtered by either port and by protocol", async () => {
     expect(await listed("?port=53")).toEqual(["10.0.0.2"]);
     expect(await listed("?port=40000")).toEqual(["10.0.0.2"]);
@@ -226,6 +235,31 @@ describe("top talkers", () => {
   });
 });
 
+describe("the filter by host", () => {
+  test("works on every aggregation", async () => {
+    const keys = async (query: string) => (await get(query)).body.map(({ key }: any) => key);
+    expect(await keys("/top-talkers?host=10.0.0.1")).toEqual(["10.0.0.1"]);
+    expect(await keys("/top-talkers?host=192.0.2.80")).toEqual(["10.0.0.2", "10.0.0.1"]);
+    const protocols = (await get("/protocols?host=2001:db8::/32")).body;
+    expect(protocols.map(({ protocol }: any) => protocol)).toEqual(["IPv6-ICMP"]);
+    const [all] = (await get("/timeseries?host=10.0.0.2&interval=1d")).body.series;
+    expect(all.bytes.reduce((sum: number, bytes: number) => sum + bytes, 0)).toBe(7000);
+  });
+});
+
+describe("service ports", () => {
+  test("are a dimension of top talkers and a split of the time series", async () => {
+    expect((await get("/top-talkers?dim=port")).body).toEqual([
+      { key: "53", bytes: 7000, packets: 5, flow_count: 1 },
+      { key: "443", bytes: 5000, packets: 50, flow_count: 1 },
+      { key: "none", bytes: 90, packets: 1, flow_count: 1 },
+    ]);
+    const { body } = await get("/timeseries?interval=1d&split=port&limit=2");
+    expect(body.split).toBe("port");
+    expect(body.series.map(({ key }: any) => key)).toEqual(["53", "443", "other"]);
+  });
+});
+
 describe("protocols", () => {
   test("of the last hour are listed by name, most bytes first", async () => {
     const answer = await get("/protocols");
@@ -262,6 +296,21 @@ describe("traffic over time", () => {
       "192.0.2.2",
     ]);
     expect((await split("split=dst&limit=1")).at(-1)).toMatchObject({ key: "other", bytes: [0, 90] });
+  });
+
+  test("has the period before on the same timestamps, only on request", async () => {
+    const range = `from=${NOW - 60 * MINUTE}&to=${NOW + MINUTE}&interval=5m`;
+    expect((await get(`/timeseries?${range}`)).body).not.toHaveProperty("previous");
+    const { body } = await get(`/timeseries?${range}&compare=previous&split=src`);
+    expect(Object.keys(body.previous)).toEqual(["from", "to", "bytes", "packets", "flow_count"]);
+    expect(body.previous).toMatchObject({ from: NOW - 121 * MINUTE, to: NOW - 60 * MINUTE });
+    // 119 minutes ago, 61 minutes earlier than the point 58 minutes ago.
+    const point = body.timestamps.indexOf(NOW - 60 * MINUTE);
+    const expected = body.timestamps.map((_: number, nth: number) => (nth === point ? 1 : 0));
+    expect(body.previous.flow_count).toEqual(expected);
+    expect(body.previous.bytes[point]).toBe(1000);
+    const filtered = (await get(`/timeseries?${range}&compare=previous&host=10.0.0.1`)).body.previous;
+    expect(filtered.bytes.every((bytes: number) => bytes === 0)).toBe(true);
   });
 
   test("has a default interval that suits the range", async () => {
@@ -301,6 +350,8 @@ describe("an invalid request", () => {
     ["dst_ip=2001:db8::/129", "dst_ip"],
     ["dst_ip=10.0.0.0/33", "dst_ip"],
     ["dst_ip=example.org", "dst_ip"],
+    ["host=gateway", "host"],
+    ["host=10.0.0.1,10.0.0.2", "host"],
     ["exporter=gateway", "exporter"],
     ["exporter=10.0.0.0/8", "exporter"],
     ["scr_ip=10.0.0.1", "scr_ip"],
@@ -329,6 +380,7 @@ describe("an invalid request", () => {
     ["from=2&to=1", "from"],
     ["from=1&window_secs=60", "window_secs"],
     ["src_ip=nobody", "src_ip"],
+    ["host=nobody", "host"],
     ["foo=1", "foo"],
   ])("every aggregation refuses %s and names %s", async (query, field) => {
     for (const path of AGGREGATIONS) expect(faults(await get(`${path}?${query}`)), path).toEqual([field]);
@@ -339,7 +391,8 @@ describe("an invalid request", () => {
     ["interval=0m", "interval"],
     ["interval=60", "interval"],
     ["interval=1m&window_secs=100000", "interval"],
-    ["split=port", "split"],
+    ["split=ports", "split"],
+    ["compare=next", "compare"],
     ["limit=51", "limit"],
   ])("the time series refuses %s and names %s", async (query, field) => {
     expect(faults(await get(`/timeseries?${query}`))).toEqual([field]);

@@ -13,6 +13,7 @@ import {
   TIMESERIES_POINTS_MAX,
   type Flow,
   type FlowFilter,
+  type Timeseries,
   type Traffic,
 } from "../model/flow-query.ts";
 import { protocolName } from "../model/protocol.ts";
@@ -119,6 +120,7 @@ const rangeParameters = {
 const filterParameters = {
   src_ip: network("source address or network, such as `10.0.0.0/8`"),
   dst_ip: network("destination address or network"),
+  host: network("source or destination address, or network"),
   port: integerParameter(0, 65_535, "source or destination port"),
   protocol: integerParameter(0, 255, "IANA protocol number"),
   exporter: textParameter(
@@ -180,7 +182,7 @@ const talkersQuery = z
   .strictObject({
     ...lookBackParameters,
     by: z.enum(MEASURES).default("bytes").describe("the measure to rank by"),
-    dim: z.enum(TALKER_DIMENSIONS).default("src"),
+    dim: z.enum(TALKER_DIMENSIONS).default("src").describe("what to rank; `port` is the service port"),
     limit: integerParameter(1, TALKERS_LIMIT_MAX, `maximum number of rows, default ${TALKERS_LIMIT_DEFAULT}`),
   })
   .superRefine(refuseBackwards, BESIDE_OTHERS)
@@ -204,6 +206,10 @@ const timeseriesQuery = z
       .enum(SPLITS)
       .optional()
       .describe("the field with one series per value; default: one series for all traffic"),
+    compare: z
+      .enum(["previous"])
+      .optional()
+      .describe("`previous` adds the traffic of the range of the same length directly before, on the same timestamps"),
     by: z.enum(MEASURES).default("bytes").describe("the measure to rank series by"),
     limit: integerParameter(
       1,
@@ -219,11 +225,20 @@ function readInterval(text: string): number | undefined {
   return ms !== undefined && ms % FLOW_WINDOW_MS === 0 ? ms : undefined;
 }
 
-type FlowFilterParameters = Partial<Record<"src_ip" | "dst_ip" | "exporter" | "nat_ip", FlowFilter["src"]>> &
+type FlowFilterParameters = Partial<Record<"src_ip" | "dst_ip" | "host" | "exporter" | "nat_ip", FlowFilter["src"]>> &
   Partial<Record<"port" | "protocol" | "nat_port", number | undefined>>;
 
-function filterOf({ src_ip, dst_ip, exporter, port, protocol, nat_ip, nat_port }: FlowFilterParameters): FlowFilter {
-  return { src: src_ip, dst: dst_ip, exporter, port, protocol, nat: nat_ip, natPort: nat_port };
+function filterOf({
+  src_ip,
+  dst_ip,
+  host,
+  exporter,
+  port,
+  protocol,
+  nat_ip,
+  nat_port,
+}: FlowFilterParameters): FlowFilter {
+  return { src: src_ip, dst: dst_ip, host, exporter, port, protocol, nat: nat_ip, natPort: nat_port };
 }
 
 /** Without `to` the range has no end, so that windows flushed early or by a fast clock are included. */
@@ -271,7 +286,9 @@ export function flowEndpoints({ store, hostnameOf, now }: FlowEndpointOptions): 
       operationId: "listTopTalkers",
       tag: "Flows",
       summary: "List top talkers",
-      description: "The key is an address, or `<source> → <destination>` with `dim=pair`. Ties are ordered by key.",
+      description:
+        "The key is an address, `<source> → <destination>` with `dim=pair`, or the service port with `dim=port`: the lower " +
+        "port of a flow, and `none` for a protocol without ports. Ties are ordered by key.",
       scopes: ["events:read"],
       headers: { 200: ["X-Tocsin-Incomplete"] },
       query: talkersQuery,
@@ -321,7 +338,9 @@ export function flowEndpoints({ store, hostnameOf, now }: FlowEndpointOptions): 
       summary: "Get traffic over time",
       description:
         "Points are aligned to multiples of the interval. A point covers the flows whose `timestamp` is in " +
-        "[point, point + interval). Points without traffic are included as zeros.",
+        "[point, point + interval). Points without traffic are included as zeros. With `compare=previous`, `previous` has " +
+        "the sums of all matching traffic in the range of the same length directly before, each flow at the point that " +
+        "is this length later.",
       scopes: ["events:read"],
       headers: { 200: ["X-Tocsin-Incomplete"] },
       query: timeseriesQuery,
@@ -333,7 +352,7 @@ export function flowEndpoints({ store, hostnameOf, now }: FlowEndpointOptions): 
         },
       },
       handle: async ({ query, key, request }) => {
-        const { interval, split, by, limit = SERIES_DEFAULT, from, to, window_secs, ...filters } = query;
+        const { interval, split, compare, by, limit = SERIES_DEFAULT, from, to, window_secs, ...filters } = query;
         const askedAt = now();
         const { fromMs, ...range } = rangeOf({ from, to, window_secs }, askedAt);
         // The points need an end: that of the current minute.
@@ -347,6 +366,12 @@ export function flowEndpoints({ store, hostnameOf, now }: FlowEndpointOptions): 
         const found = await queryFlows(request, key, (caller) =>
           flows.timeseries({ filter, intervalMs, split, by, limit }, caller),
         );
+        const earlier = { ...filter, fromMs: Math.max(2 * fromMs - toMs, -TIME_MS_MAX), toMs: fromMs };
+        const previous =
+          compare &&
+          (await queryFlows(request, key, (caller) =>
+            flows.timeseries({ filter: earlier, intervalMs, shiftMs: toMs - fromMs, by, limit: 1 }, caller),
+          ));
         const response = {
           from: fromMs,
           to: toMs,
@@ -360,8 +385,9 @@ export function flowEndpoints({ store, hostnameOf, now }: FlowEndpointOptions): 
             packets,
             flow_count: flowCount,
           })),
+          ...(previous && { previous: previousView(earlier, previous) }),
         };
-        return respond(response, filter);
+        return respond(response, compare ? { ...filter, fromMs: earlier.fromMs } : filter);
       },
     }),
   ];
@@ -387,6 +413,12 @@ function defaultInterval(fromMs: number, toMs: number): number {
 
 function sumsOf({ bytes, packets, flowCount }: Omit<Traffic, "key">) {
   return { bytes, packets, flow_count: flowCount };
+}
+
+/** An empty range has no series. */
+function previousView({ fromMs, toMs }: { fromMs: number; toMs: number }, { series: [all] }: Timeseries) {
+  const { bytes = [], packets = [], flowCount = [] } = all ?? {};
+  return { from: fromMs, to: toMs, bytes, packets, flow_count: flowCount };
 }
 
 function flowView(flow: Flow, hostnameOf: FlowEndpointOptions["hostnameOf"]) {

@@ -53,7 +53,7 @@ const sums = {
 };
 
 export const talkerSchema = z
-  .object({ key: z.string().describe("an address, or `<source> → <destination>`"), ...sums })
+  .object({ key: z.string().describe("an address, `<source> → <destination>`, or a port"), ...sums })
   .meta({ id: "TopTalker" });
 
 export const protocolSchema = z.object({ protocol: z.string(), ...sums }).meta({ id: "ProtocolTotal" });
@@ -80,6 +80,16 @@ export const timeseriesSchema = z
         }),
       )
       .describe("highest sums first, `other` last"),
+    previous: z
+      .object({
+        from: time("inclusive"),
+        to: time("exclusive"),
+        bytes: counts,
+        packets: counts,
+        flow_count: counts,
+      })
+      .optional()
+      .describe("with `compare=previous`: all matching traffic of the range directly before"),
   })
   .meta({ id: "FlowTimeseries" });
 

@@ -7,6 +7,8 @@ import type { TimeRange } from "./query.ts";
 export interface FlowFilter extends TimeRange {
   readonly src?: AddressRange | undefined;
   readonly dst?: AddressRange | undefined;
+  /** Address of either endpoint. */
+  readonly host?: AddressRange | undefined;
   readonly exporter?: AddressRange | undefined;
   /** Port of either endpoint. */
   readonly port?: number | undefined;
@@ -49,7 +51,7 @@ export interface Flow {
 export const MEASURES = ["bytes", "packets"] as const;
 export type Measure = (typeof MEASURES)[number];
 
-export const TALKER_DIMENSIONS = ["src", "dst", "pair"] as const;
+export const TALKER_DIMENSIONS = ["src", "dst", "pair", "port"] as const;
 export type TalkerDimension = (typeof TALKER_DIMENSIONS)[number];
 
 /** Totals of the rows with one key. */
@@ -68,13 +70,18 @@ export interface TalkersQuery {
   readonly limit: number;
 }
 
-export const SPLITS = ["protocol", "src", "dst", "exporter"] as const;
+export const SPLITS = ["protocol", "src", "dst", "exporter", "port"] as const;
 export type Split = (typeof SPLITS)[number];
 
 export interface TimeseriesQuery {
   readonly filter: FlowFilter & { readonly fromMs: number; readonly toMs: number };
   /** Points lie at multiples of this interval since 1970. */
   readonly intervalMs: number;
+  /**
+   * Added to the time of each row before it is assigned to a point, default 0: the points of an earlier range are then those
+   * of a later one, whatever the interval.
+   */
+  readonly shiftMs?: number | undefined;
   /** Without a split, all rows form one series. */
   readonly split?: Split | undefined;
   /** Measure that ranks the series. */
@@ -83,6 +90,11 @@ export interface TimeseriesQuery {
 }
 
 export const TIMESERIES_POINTS_MAX = 1500;
+
+/** The protocols whose ports name a service; the ports of others are something else, such as the type of an ICMP message. */
+export const PROTOCOLS_WITH_PORTS = [6, 17, 33, 132, 136] as const;
+/** Key of the traffic without a service port. */
+export const NO_PORT_KEY = "none";
 
 /** Key of the series that sums up everything outside the top series. */
 export const OTHER_KEY = "other";

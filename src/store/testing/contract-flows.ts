@@ -108,6 +108,7 @@ const filterArbitrary: fc.Arbitrary<FlowFilter> = fc.record({
   toMs: maybe(time),
   src: maybe(range),
   dst: maybe(range),
+  host: rarely(range),
   exporter: maybe(fc.constantFrom("192.0.2.1", "2001:db8::fe").map((text) => parseCidr(text)!)),
   port: maybe(port),
   protocol: maybe(fc.constantFrom(1, 6, 17, 255)),
@@ -128,6 +129,7 @@ function matches(row: FlowWithoutId, filter: FlowFilter): boolean {
     (filter.toMs === undefined || at < filter.toMs) &&
     within(row.src, filter.src) &&
     within(row.dst, filter.dst) &&
+    (within(row.src, filter.host) || within(row.dst, filter.host)) &&
     within(row.exporter, filter.exporter) &&
     (filter.port === undefined || row.srcPort === filter.port || row.dstPort === filter.port) &&
     (filter.protocol === undefined || row.protocol === filter.protocol) &&
@@ -143,6 +145,10 @@ const KEYS: Record<string, (row: FlowWithoutId) => string> = {
   pair: (row) => `${row.src} → ${row.dst}`,
   exporter: (row) => row.exporter,
   protocol: (row) => protocolName(row.protocol),
+  port: ({ protocol, srcPort, dstPort }) => {
+    const ports = [6, 17, 33, 132, 136].includes(protocol) ? [srcPort, dstPort].filter((port) => port > 0) : [];
+    return ports.length === 0 ? "none" : String(Math.min(...ports));
+  },
 };
 
 function addUp(
@@ -337,6 +343,41 @@ export function flowsContract({ store, reopen }: ContractContext): void {
       ).toEqual([]);
     });
 
+    test("the port of a group is the lower one, of both directions of a connection", async () => {
+      await empty();
+      await append([
+        sample({ srcPort: 40_000, dstPort: 443, bytes: 5n }),
+        sample({ src: "192.0.2.9", dst: "10.0.0.1", srcPort: 443, dstPort: 40_000, bytes: 7n }),
+        sample({ srcPort: 0, dstPort: 8443, bytes: 4n }),
+        sample({ src: "2001:db8::1", dst: "2001:db8::2", protocol: 17, srcPort: 53, dstPort: 53, bytes: 3n }),
+        // The ports of ICMP are its type and code.
+        sample({ protocol: 1, srcPort: 0, dstPort: 2048, bytes: 2n }),
+        sample({ srcPort: 0, dstPort: 0, bytes: 1n }),
+      ]);
+      const talkers = await store().flows.topTalkers({ filter: {}, dimension: "port", by: "bytes", limit: 9 });
+      expect(talkers.map(({ key, bytes }) => [key, bytes])).toEqual([
+        ["443", 12n],
+        ["8443", 4n],
+        ["53", 3n],
+        ["none", 3n],
+      ]);
+    });
+
+    test("the time series of an earlier range has the points of a later one if it is shifted", async () => {
+      await empty();
+      const at = (minute: number) => sample({ windowStartMs: START + (minute - 1) * 60_000, bytes: BigInt(minute) });
+      await append([13, 14, 15, 16, 17, 18, 19, 20].map(at));
+      // 7 minutes are no multiple of the interval.
+      const filter = { fromMs: START + 13 * 60_000, toMs: START + 20 * 60_000 };
+      const query = { filter, intervalMs: 300_000, shiftMs: 7 * 60_000, by: "bytes" as const, limit: 5 };
+      expect(await store().flows.timeseries(query)).toEqual({
+        timestamps: [START + 20 * 60_000, START + 25 * 60_000],
+        series: [{ key: "all", bytes: [75n, 37n], packets: [50n, 20n], flowCount: [5, 2] }],
+      });
+      const split = await store().flows.timeseries({ ...query, split: "src" });
+      expect(split.series).toMatchObject([{ key: "10.0.0.1", bytes: [75n, 37n] }]);
+    });
+
     test("a time series of too many points is refused", async () => {
       const filter = { fromMs: START, toMs: START + 2000 * 60_000 };
       const query = store().flows.timeseries({ filter, intervalMs: 60_000, by: "bytes", limit: 5 });
@@ -395,50 +436,55 @@ export function flowsContract({ store, reopen }: ContractContext): void {
           dimension: fc.constantFrom(...TALKER_DIMENSIONS),
           split: fc.constantFrom(undefined, ...SPLITS),
           intervalMs: fc.constantFrom(60_000, 300_000, 3_600_000, DAY_MS, 7 * 60_000),
+          shiftMs: fc.constantFrom(undefined, 0, 60_000, DAY_MS, 123_457),
         });
         await fc.assert(
-          fc.asyncProperty(query, async ({ filter, order, offset, limit, by, dimension, split, intervalMs }) => {
-            const matching = flows.filter((flow) => matches(flow, filter));
-            const page = await store().flows.list(filter, order, offset, limit);
-            expect(page.total).toBe(matching.length);
-            expect(page.flows).toEqual([...matching].sort(compareFlows(order)).slice(offset, offset + limit));
+          fc.asyncProperty(
+            query,
+            async ({ filter, order, offset, limit, by, dimension, split, intervalMs, shiftMs }) => {
+              const matching = flows.filter((flow) => matches(flow, filter));
+              const page = await store().flows.list(filter, order, offset, limit);
+              expect(page.total).toBe(matching.length);
+              expect(page.flows).toEqual([...matching].sort(compareFlows(order)).slice(offset, offset + limit));
 
-            const talkers = addUp(matching, KEYS[dimension]!, by);
-            expect(await store().flows.topTalkers({ filter, dimension, by, limit })).toEqual(talkers.slice(0, limit));
-            expect(await store().flows.protocols(filter)).toEqual(addUp(matching, KEYS["protocol"]!, "bytes"));
+              const talkers = addUp(matching, KEYS[dimension]!, by);
+              expect(await store().flows.topTalkers({ filter, dimension, by, limit })).toEqual(talkers.slice(0, limit));
+              expect(await store().flows.protocols(filter)).toEqual(addUp(matching, KEYS["protocol"]!, "bytes"));
 
-            const fromMs = Math.max(filter.fromMs ?? START, START + DAY_MS);
-            const toMs = Math.min(fromMs + 200 * intervalMs, START + 5 * DAY_MS);
-            if (toMs <= fromMs) return;
-            const narrowed = { ...filter, fromMs, toMs };
-            const query = { filter: narrowed, intervalMs, split, by, limit: Math.min(limit, 5) };
-            const { timestamps, series } = await store().flows.timeseries(query);
-            const inRange = flows.filter((flow) => matches(flow, narrowed));
-            const keyOf = split === undefined ? () => "all" : KEYS[split]!;
-            const top = addUp(inRange, keyOf, by)
-              .slice(0, query.limit)
-              .map(({ key }) => key);
-            const hasRest = inRange.some((flow) => !top.includes(keyOf(flow)));
-            const keys = split === undefined ? ["all"] : [...top, ...(hasRest ? ["other"] : [])];
-            expect(series.map(({ key }) => key)).toEqual(keys);
-            const pointOf = (flow: Flow) => {
-              const at = flow.windowStartMs + FLOW_WINDOW_MS;
-              return at - (at % intervalMs);
-            };
-            for (const { key, bytes, packets, flowCount } of series) {
-              const own = inRange.filter((flow) =>
-                key === "other" && split ? !top.includes(keyOf(flow)) : keyOf(flow) === key,
-              );
-              for (const [place, at] of timestamps.entries()) {
-                const atPoint = own.filter((flow) => pointOf(flow) === at);
-                expect(flowCount[place]).toBe(atPoint.length);
-                expect(bytes[place]).toBe(atPoint.reduce((sum, flow) => sum + flow.bytes, 0n));
-                expect(packets[place]).toBe(atPoint.reduce((sum, flow) => sum + flow.packets, 0n));
+              const fromMs = Math.max(filter.fromMs ?? START, START + DAY_MS);
+              const toMs = Math.min(fromMs + 200 * intervalMs, START + 5 * DAY_MS);
+              if (toMs <= fromMs) return;
+              const narrowed = { ...filter, fromMs, toMs };
+              const query = { filter: narrowed, intervalMs, shiftMs, split, by, limit: Math.min(limit, 5) };
+              const { timestamps, series } = await store().flows.timeseries(query);
+              const inRange = flows.filter((flow) => matches(flow, narrowed));
+              const keyOf = split === undefined ? () => "all" : KEYS[split]!;
+              const top = addUp(inRange, keyOf, by)
+                .slice(0, query.limit)
+                .map(({ key }) => key);
+              const hasRest = inRange.some((flow) => !top.includes(keyOf(flow)));
+              const keys = split === undefined ? ["all"] : [...top, ...(hasRest ? ["other"] : [])];
+              expect(series.map(({ key }) => key)).toEqual(keys);
+              const pointOf = (flow: Flow) => {
+                const at = flow.windowStartMs + FLOW_WINDOW_MS + (shiftMs ?? 0);
+                return at - (at % intervalMs);
+              };
+              for (const { key, bytes, packets, flowCount } of series) {
+                const own = inRange.filter((flow) =>
+                  key === "other" && split ? !top.includes(keyOf(flow)) : keyOf(flow) === key,
+                );
+                for (const [place, at] of timestamps.entries()) {
+                  const atPoint = own.filter((flow) => pointOf(flow) === at);
+                  expect(flowCount[place]).toBe(atPoint.length);
+                  expect(bytes[place]).toBe(atPoint.reduce((sum, flow) => sum + flow.bytes, 0n));
+                  expect(packets[place]).toBe(atPoint.reduce((sum, flow) => sum + flow.packets, 0n));
+                }
               }
-            }
-            expect(timestamps[0]).toBe(fromMs - (fromMs % intervalMs));
-            expect(series.flatMap(({ flowCount }) => flowCount).reduce((sum, n) => sum + n, 0)).toBe(inRange.length);
-          }),
+              const firstMs = fromMs + (shiftMs ?? 0);
+              expect(timestamps[0]).toBe(firstMs - (firstMs % intervalMs));
+              expect(series.flatMap(({ flowCount }) => flowCount).reduce((sum, n) => sum + n, 0)).toBe(inRange.length);
+            },
+          ),
           { numRuns: 15 },
         );
       },

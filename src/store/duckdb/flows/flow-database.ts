@@ -118,10 +118,11 @@ export class FlowDatabase implements FlowEngine {
   }
 
   async timeseries(request: TimeseriesQuery, context: QueryContext = {}) {
-    const { filter, intervalMs } = request;
+    const { filter, intervalMs, shiftMs = 0 } = request;
     if ((filter.toMs - filter.fromMs) / intervalMs > TIMESERIES_POINTS_MAX)
       throw new QueryRefused("interval", `would make more than ${TIMESERIES_POINTS_MAX} points: use a longer one`);
-    if (timeseriesPoints(filter.fromMs, filter.toMs, intervalMs).length === 0) return { timestamps: [], series: [] };
+    if (timeseriesPoints(filter.fromMs + shiftMs, filter.toMs + shiftMs, intervalMs).length === 0)
+      return { timestamps: [], series: [] };
     return this.#query(context, "timeseries", request);
   }
 

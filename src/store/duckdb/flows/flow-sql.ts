@@ -1,8 +1,16 @@
 import { formatAddress, type AddressRange } from "../../../lib/ip.ts";
 import { FLOW_WINDOW_MS } from "../../../model/flow.ts";
-import type { Flow, FlowFilter, FlowOrder, Split, TalkerDimension } from "../../../model/flow-query.ts";
+import {
+  NO_PORT_KEY,
+  PROTOCOLS_WITH_PORTS,
+  type Flow,
+  type FlowFilter,
+  type FlowOrder,
+  type Split,
+  type TalkerDimension,
+} from "../../../model/flow-query.ts";
 import { protocolName } from "../../../model/protocol.ts";
-import { and, FALSE, TRUE } from "../columns/sql.ts";
+import { and, FALSE, or, TRUE } from "../columns/sql.ts";
 import type { FlowDay } from "./flow-days.ts";
 
 // SQL for flow queries. Input consists of numbers only, which are written as such.
@@ -18,13 +26,14 @@ const FOUR_MAX = 0xffff_ffffn;
 const half = (value: bigint) => `${value}::UBIGINT`;
 
 function whereSql(family: Family, filter: FlowFilter): string {
-  const { fromMs, toMs, src, dst, exporter, port, protocol } = filter;
+  const { fromMs, toMs, src, dst, host, exporter, port, protocol } = filter;
   const address = family === "four" ? fourSql : rangeSql;
   return and([
     fromMs === undefined ? TRUE : `ts >= ${Math.ceil(fromMs)}`,
     toMs === undefined ? TRUE : `ts < ${Math.ceil(toMs)}`,
     address("src", src),
     address("dst", dst),
+    or([address("src", host), address("dst", host)]),
     rangeSql("exporter", exporter),
     port === undefined ? TRUE : `(src_port = ${Math.trunc(port)} OR dst_port = ${Math.trunc(port)})`,
     protocol === undefined ? TRUE : `protocol = ${Math.trunc(protocol)}`,
@@ -66,6 +75,16 @@ function halves(address: bigint): { high: bigint; low: bigint } {
   return { high: address >> 64n, low: address & HALF };
 }
 
+/**
+ * Both directions of a connection belong to its service, whose port is as a rule the lower one. 0 is no port: a fragment, or a
+ * protocol without ports.
+ */
+const SERVICE_PORT = `CASE WHEN protocol NOT IN (${PROTOCOLS_WITH_PORTS.join(", ")}) THEN 0::USMALLINT
+  WHEN src_port = 0 OR dst_port = 0 THEN greatest(src_port, dst_port) ELSE least(src_port, dst_port) END`;
+
+/** Columns that neither table has. */
+const COMPUTED: Readonly<Record<string, string>> = { service_port: SERVICE_PORT };
+
 /** Columns that the table `four` does not have, computed from those it has. */
 const IN_FOUR: Readonly<Record<string, string>> = {
   src_high: "0::UBIGINT",
@@ -94,8 +113,8 @@ export function rowsSql(
 /** `isWide`: the rows of both tables are combined, so that their types must agree. */
 function listSql(family: Family, columns: readonly string[], isWide: boolean): string {
   const words: Readonly<Record<string, string>> = isWide ? { ...IN_FOUR, ...COUNTERS_IN_FOUR } : IN_FOUR;
-  const own = (column: string) => (family === "four" && column in words ? `${words[column]} AS ${column}` : column);
-  return columns.map(own).join(", ");
+  const computed = family === "four" ? { ...words, ...COMPUTED } : COMPUTED;
+  return columns.map((column) => (column in computed ? `${computed[column]} AS ${column}` : column)).join(", ");
 }
 
 const COUNTERS_IN_FOUR = { bytes: "bytes::UBIGINT", packets: "packets::UBIGINT" };
@@ -256,12 +275,20 @@ const byProtocol: Grouping = {
   keyOf: ([protocol]) => protocolName(Number(protocol)),
 };
 
+const byPort: Grouping = {
+  families: FAMILIES,
+  columns: ["service_port"],
+  keySql: `CASE service_port WHEN 0 THEN '${NO_PORT_KEY}' ELSE service_port::VARCHAR END`,
+  keyOf: ([port]) => (port === 0 ? NO_PORT_KEY : String(port)),
+};
+
 /**
  * The groupings of a dimension. No two of them share a key, so that each is summed up separately; except in days with mixed
  * rows, where an IPv4 address talked to an IPv6 address or a counter needed 64 bits, which is rare.
  */
 export function groupingsOf(dimension: TalkerDimension | Split, days: readonly FlowDay[]): readonly Grouping[] {
   if (dimension === "protocol") return [byProtocol];
+  if (dimension === "port") return [byPort];
   if (dimension === "exporter") return [wideAddress("exporter", FAMILIES)];
   if (days.some(({ isMixed }) => isMixed))
     return [dimension === "pair" ? widePair(FAMILIES) : wideAddress(dimension, FAMILIES)];

@@ -84,10 +84,11 @@ export async function timeseries(
   run: RunFlowSql,
   rowsOf: RowsOf,
   groupings: readonly Grouping[],
-  { filter, intervalMs, split, by, limit }: TimeseriesQuery,
+  { filter, intervalMs, shiftMs = 0, split, by, limit }: TimeseriesQuery,
 ): Promise<Timeseries> {
-  const timestamps = timeseriesPoints(filter.fromMs, filter.toMs, intervalMs);
-  const point = `ts - (((ts % ${intervalMs}) + ${intervalMs}) % ${intervalMs})`;
+  const timestamps = timeseriesPoints(filter.fromMs + shiftMs, filter.toMs + shiftMs, intervalMs);
+  const shifted = `(ts + ${shiftMs})`;
+  const point = `${shifted} - (((${shifted} % ${intervalMs}) + ${intervalMs}) % ${intervalMs})`;
   const all = new MutableSeries(ALL_KEY, timestamps);
   const everything = rowsOf({ columns: [], families: ["four", "six"] });
   for (const [at, ...sums] of await run(`SELECT ${point}, ${SUMS} FROM ${everything} GROUP BY ALL`)) all.add(at, sums);
