@@ -1,6 +1,7 @@
 import { UNTOUCHED, SYSTEM, type Alert, type TimelineEntry } from "../model/alert.ts";
 import { SEVERITIES, type Severity } from "../model/event.ts";
 import { isSameIncident, newestEvents, type Finding } from "../model/finding.ts";
+import type { IdentifiedDefinition } from "../model/rule-definition.ts";
 import type { AlertChanges, UnresolvedQuery } from "../store/ports/alert-store.ts";
 import type { AlertChange } from "./alert-notifications.ts";
 
@@ -57,7 +58,7 @@ interface AlertUpdate {
 }
 
 export interface DedupResult {
-  readonly writes: Pick<AlertChanges, "alerts" | "timeline">;
+  readonly writes: Required<Pick<AlertChanges, "alerts" | "timeline" | "definitions">>;
   readonly created: readonly { readonly alert: Alert; readonly finding: Finding }[];
   /** Changes that notify. Later events that join an existing alert do not. */
   readonly changes: readonly AlertChange[];
@@ -93,6 +94,7 @@ export function deduplicateFindings(
       timeline: all.flatMap((each) =>
         timelineEntriesFor(each, context).map((entry) => ({ alertId: each.alert.id, entry })),
       ),
+      definitions: definitionsOf(findings),
     },
     created: all.filter(({ isNew }) => isNew).map(({ alert, finding }) => ({ alert, finding })),
     changes: all.flatMap(({ alert, isNew, raisedTo }): AlertChange[] => {
@@ -118,6 +120,7 @@ function addFinding(changed: AlertUpdate, finding: Finding): void {
     ...alert,
     severity: isWorse ? finding.severity : alert.severity,
     channels: finding.rule.channels,
+    definitionId: finding.rule.definition?.id,
     eventCount: alert.eventCount + count,
     firstEventAt: span.firstEventMs,
     lastEventAt: span.lastEventMs,
@@ -143,6 +146,7 @@ function newAlert(finding: Finding, context: CreationContext): Alert {
     createdAt: context.at,
     enrichment: finding.enrichment,
     channels: rule.channels,
+    definitionId: rule.definition?.id,
     relatedEvents: newestEvents([], finding.events),
   };
 }
@@ -160,6 +164,13 @@ function timelineEntriesFor(
     entries.push({ id: newEntryId(), at, actor: SYSTEM, kind: "events_added", count: added, ...silence, ...raised });
   }
   return entries;
+}
+
+/** Each definition once: findings of one rule share it. */
+function definitionsOf(findings: readonly Finding[]): IdentifiedDefinition[] {
+  const definitions = new Map<string, IdentifiedDefinition>();
+  for (const { rule } of findings) if (rule.definition) definitions.set(rule.definition.id, rule.definition);
+  return [...definitions.values()];
 }
 
 function spanOf(alert: Alert): FindingSpan {

@@ -1,5 +1,6 @@
 import type { Event, JsonObject, Severity } from "./event.ts";
 import type { Channel } from "./rule.ts";
+import type { IdentifiedDefinition } from "./rule-definition.ts";
 
 // A finding is one match of a rule, reported by detection. Alerts are made from findings.
 
@@ -27,6 +28,8 @@ export interface Finding {
     readonly description: string;
     readonly tags: readonly string[];
     readonly channels: readonly Channel[];
+    /** The rule as it was when it matched. */
+    readonly definition?: IdentifiedDefinition | undefined;
   };
   readonly severity: Severity;
   /** Findings of one rule with the same deduplication key join one alert if they are less than `dedupMs` apart. */

@@ -5,6 +5,7 @@ import type { EventMark } from "../../model/finding.ts";
 import type { NewNotification } from "../../model/notification.ts";
 import type { Position } from "../../model/page.ts";
 import type { TimeRange } from "../../model/query.ts";
+import type { IdentifiedDefinition, RuleDefinition } from "../../model/rule-definition.ts";
 import type { DetectionProgress } from "./detection-store.ts";
 import type { QueryContext } from "./query-context.ts";
 
@@ -45,6 +46,8 @@ export interface NewTimelineEntry {
 export interface AlertChanges {
   readonly alerts: readonly ChangedAlert[];
   readonly timeline: readonly NewTimelineEntry[];
+  /** Definitions that the alerts refer to. The store may have them already, and keeps each once. */
+  readonly definitions?: readonly IdentifiedDefinition[] | undefined;
   /** Queued in the same transaction as the change that they report. */
   readonly notifications?: readonly NewNotification[] | undefined;
   /** Stored in the same transaction, so that every event counts exactly once. */
@@ -76,6 +79,8 @@ export interface AlertStore {
   /** Both as of one moment. */
   withTimeline(id: string): Promise<{ alert: Alert; timeline: TimelineEntry[] } | undefined>;
   getMany(ids: readonly string[]): Promise<(AlertSummary | null)[]>;
+  /** The definition of a rule that an alert refers to. Definitions without an alert may be removed. */
+  definition(id: string): Promise<RuleDefinition | undefined>;
   /** For each query, the matching unresolved alert with the newest last event. */
   unresolved(queries: readonly UnresolvedQuery[]): Promise<(Alert | null)[]>;
   /** Counts each rule's unresolved alerts whose keys do not begin with `besides`, up to `countMax`. */

@@ -6,12 +6,24 @@ import { UNTOUCHED, SYSTEM, type Alert, type AlertSummary, type TimelineEntry } 
 import { RESOLUTIONS, STATUSES } from "../../model/alert-state.ts";
 import { SEVERITIES } from "../../model/event.ts";
 import type { Position } from "../../model/page.ts";
+import { identifyDefinition, type RuleDefinition } from "../../model/rule-definition.ts";
 import type { AlertFilter, AlertSort } from "../ports/alert-store.ts";
 import { QueryRefused } from "../ports/store-errors.ts";
 import type { Store } from "../ports/store.ts";
 import type { ContractContext } from "./contract.ts";
 
 // The part of the contract about alerts.
+
+const RULE: RuleDefinition = {
+  source: "any",
+  conditions: [],
+  window: null,
+  threshold: null,
+  sequence: null,
+  sequenceOrder: "in_order",
+  groupBy: null,
+  absence: null,
+};
 
 const newId = idMaker("alt_");
 const newEntryId = idMaker("tln_");
@@ -93,6 +105,25 @@ export function alertsContract({ store, reopen }: ContractContext): void {
       const { relatedEvents, ...changed } = next(alert, { assignee: "a@example.com" });
       expect(await store().alerts.commit({ alerts: [changed], timeline: [] })).toEqual([]);
       expect(await store().alerts.get(alert.id)).toEqual({ ...changed, relatedEvents });
+    });
+
+    test("a definition is stored once, and read by its id, also after a restart", async () => {
+      const definition = identifyDefinition({
+        ...RULE,
+        conditions: [
+          { field: "raw.number", equals: 2n ** 60n },
+          { field: "raw.text", equals: "\u0000 é" },
+        ],
+      });
+      const alert = newAlert({ definitionId: definition.id });
+      const definitions = [definition, definition];
+      expect(await store().alerts.commit({ alerts: [alert], timeline: [], definitions })).toEqual([]);
+      const again = { alerts: [newAlert({ definitionId: definition.id })], timeline: [], definitions };
+      expect(await store().alerts.commit(again)).toEqual([]);
+      await reopen();
+      expect(await store().alerts.definition(definition.id)).toEqual(definition.definition);
+      expect(await store().alerts.definition("def_0")).toBeUndefined();
+      expect((await store().alerts.get(alert.id))!.definitionId).toBe(definition.id);
     });
 
     test("of concurrent changes to one alert, exactly one succeeds", async () => {

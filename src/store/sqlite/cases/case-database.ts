@@ -39,6 +39,7 @@ export class SqliteCaseDatabase {
       "get",
       "getMany",
       "withTimeline",
+      "definition",
       "unresolved",
       "countUnresolved",
       "totals",
