@@ -1,6 +1,6 @@
 import { UNTOUCHED, SYSTEM, type Alert, type TimelineEntry } from "../model/alert.ts";
 import { SEVERITIES, type Severity } from "../model/event.ts";
-import { isSameIncident, newestEvents, type Finding } from "../model/finding.ts";
+import { displacedEvents, isSameIncident, newestEvents, type EventMark, type Finding } from "../model/finding.ts";
 import type { IdentifiedDefinition } from "../model/rule-definition.ts";
 import type { AlertChanges, UnresolvedQuery } from "../store/ports/alert-store.ts";
 import type { AlertChange } from "./alert-notifications.ts";
@@ -55,6 +55,8 @@ interface AlertUpdate {
   silentSince?: number;
   /** The new severity, if it rose after the alert was created. */
   raisedTo: Severity | undefined;
+  /** Events that are no longer among the newest. */
+  readonly displaced: EventMark[];
 }
 
 export interface DedupResult {
@@ -82,15 +84,20 @@ export function deduplicateFindings(
     if (near) addFinding(near, finding);
     else if (stored) {
       const alert = { ...stored, version: stored.version + 1 };
-      const entry: AlertUpdate = { alert, isNew: false, finding, added: 0, raisedTo: undefined };
+      const entry: AlertUpdate = { alert, isNew: false, finding, added: 0, raisedTo: undefined, displaced: [] };
       addFinding(entry, finding);
       known.push(entry);
-    } else known.push({ alert: newAlert(finding, context), isNew: true, finding, added: 0, raisedTo: undefined });
+    } else {
+      const alert = newAlert(finding, context);
+      known.push({ alert, isNew: true, finding, added: 0, raisedTo: undefined, displaced: [] });
+    }
   }
   const all = [...changed.values()].flat();
   return {
     writes: {
-      alerts: all.map(({ alert }) => alert),
+      alerts: all.map(({ alert, displaced }) =>
+        displaced.length === 0 ? alert : { ...alert, olderEvents: displaced },
+      ),
       timeline: all.flatMap((each) =>
         timelineEntriesFor(each, context).map((entry) => ({ alertId: each.alert.id, entry })),
       ),
@@ -116,6 +123,7 @@ function addFinding(changed: AlertUpdate, finding: Finding): void {
   if (finding.eventCount === 0) changed.silentSince = finding.lastEventMs;
   const isWorse = SEVERITIES.indexOf(finding.severity) < SEVERITIES.indexOf(alert.severity);
   if (isWorse && !changed.isNew) changed.raisedTo = finding.severity;
+  changed.displaced.push(...displacedEvents(alert.relatedEvents, events));
   changed.alert = {
     ...alert,
     severity: isWorse ? finding.severity : alert.severity,

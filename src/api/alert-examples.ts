@@ -1,6 +1,6 @@
 // The example alert of the OpenAPI document.
 
-const EVENT_EXAMPLE = {
+export const EVENT_EXAMPLE = {
   id: "evt_019a84f2c0d17a3e8b5d4e6f7a8b9c0d",
   type: "login_failure",
   source: "custom",

@@ -4,11 +4,14 @@ import { parseExact } from "../../../lib/exact-json.ts";
 import { JsonText } from "../../../lib/thread.ts";
 import type { Alert, AlertSummary, TimelineEntry } from "../../../model/alert.ts";
 import type { Resolution } from "../../../model/alert-state.ts";
+import type { EventMark } from "../../../model/finding.ts";
 import type { Position } from "../../../model/page.ts";
 import type { TimeRange } from "../../../model/query.ts";
 import type { IdentifiedDefinition, RuleDefinition } from "../../../model/rule-definition.ts";
 import type {
   AlertChanges,
+  AlertEventsPage,
+  AlertEventsQuery,
   AlertFilter,
   AlertPage,
   AlertSort,
@@ -23,6 +26,7 @@ import type { TimeSlices } from "../../queries/time-slices.ts";
 import { AlertColumns, type AlertCells, type Selection } from "./alert-columns.ts";
 import { alertTexts } from "../../search/text-matcher.ts";
 import { AlertSearch } from "./alert-search.ts";
+import { OlderEvents } from "./older-events.ts";
 import { Statements } from "./prepared-statements.ts";
 import { TIMELINE_SCHEMA, Timelines } from "./timeline-table.ts";
 import { WORD_INDEX_SCHEMA, WordIndex } from "./word-index.ts";
@@ -76,6 +80,7 @@ export class AlertTables {
   readonly #words: WordIndex;
   readonly #search: AlertSearch;
   readonly #timelines: Timelines;
+  readonly #olderEvents: OlderEvents;
   #lastId = "";
   #lastChange = 0;
 
@@ -84,6 +89,7 @@ export class AlertTables {
     this.#words = new WordIndex(this.#sql);
     this.#search = new AlertSearch(this.#words, this.#columns, (slot) => this.#summaryOf(slot));
     this.#timelines = new Timelines(this.#sql);
+    this.#olderEvents = new OlderEvents(this.#sql);
     this.#load();
   }
 
@@ -135,6 +141,19 @@ export class AlertTables {
     const slot = this.#slotOf(id);
     if (slot === null) return undefined;
     return new JsonText(`{"alert":${this.#wholeOf(slot)},"timeline":${listText(this.#timelines.of(slot + 1))}}`);
+  }
+
+  events(id: string, { after, limit, descending }: AlertEventsQuery): AlertEventsPage | undefined {
+    const slot = this.#slotOf(id);
+    if (slot === null) return undefined;
+    const row = this.#sql.read("SELECT events FROM related WHERE seq = ?").get(slot + 1) as { events: string };
+    const all = [...(JSON.parse(row.events) as EventMark[]), ...this.#olderEvents.of(slot + 1)];
+    if (!descending) all.reverse();
+    const index = after === undefined ? -1 : all.findIndex((event) => event.id === after);
+    if (after !== undefined && index < 0) throw new QueryRefused("after", "is not an event of the alert");
+    const events = all.slice(index + 1, index + 1 + limit);
+    const nextCursor = index + 1 + limit < all.length ? events.at(-1)!.id : null;
+    return { eventCount: this.#summaryOf(slot).eventCount, total: all.length, events, nextCursor };
   }
 
   definition(id: string): JsonText<RuleDefinition> | undefined {
@@ -291,7 +310,7 @@ export class AlertTables {
       if (!release(alert.id)) continue;
       const words = textWords(alertTexts(alert));
       this.#words.remove(slot, words);
-      rows += words.size + this.#timelines.remove(slot + 1);
+      rows += words.size + this.#timelines.remove(slot + 1) + this.#olderEvents.remove(slot + 1);
       for (const table of ["alerts", "documents", "related"]) {
         this.#sql.run(`DELETE FROM ${table} WHERE seq = ?`, slot + 1);
       }
@@ -333,7 +352,7 @@ export class AlertTables {
   }
 
   #writeAlert(
-    { relatedEvents, ...alert }: ChangedAlert,
+    { relatedEvents, olderEvents = [], ...alert }: ChangedAlert,
     seq: number,
     change: number,
     knownHash: string | undefined,
@@ -372,6 +391,7 @@ export class AlertTables {
     );
     if (textHash !== knownHash) this.#indexTexts(seq - 1, texts, knownHash !== undefined);
     this.#sql.run("INSERT OR REPLACE INTO documents(seq, document) VALUES (?, ?)", seq, JSON.stringify(alert));
+    if (olderEvents.length > 0) this.#olderEvents.add(seq, olderEvents);
     if (relatedEvents === undefined && knownHash !== undefined) return;
     const events = JSON.stringify(relatedEvents ?? []);
     this.#sql.run("INSERT OR REPLACE INTO related(seq, events) VALUES (?, ?)", seq, events);

@@ -40,6 +40,7 @@ export class SqliteCaseDatabase {
       "getMany",
       "withTimeline",
       "definition",
+      "events",
       "unresolved",
       "countUnresolved",
       "totals",
