@@ -129,7 +129,7 @@ export class Alerts {
       const queued = this.#notificationsFor(deduplicated.changes, at);
       const timeline = [...writes.timeline, ...queued.timeline];
       const { notifications } = queued;
-      const conflicts = await this.#store.commit({ alerts: writes.alerts, timeline, notifications, detected });
+      const conflicts = await this.#store.commit({ ...writes, timeline, notifications, detected });
       if (conflicts.length > 0) return undefined;
       for (const { alert } of deduplicated.created) this.#unresolvedLimit.alertCreated(alert.rule.id);
       return { ...deduplicated, overflowed: limited.overflowed };

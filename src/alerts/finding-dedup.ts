@@ -1,6 +1,7 @@
 import { UNTOUCHED, SYSTEM, type Alert, type TimelineEntry } from "../model/alert.ts";
 import { SEVERITIES, type Severity } from "../model/event.ts";
-import { isSameIncident, newestEvents, type Finding } from "../model/finding.ts";
+import { displacedEvents, isSameIncident, newestEvents, type EventMark, type Finding } from "../model/finding.ts";
+import type { IdentifiedDefinition } from "../model/rule-definition.ts";
 import type { AlertChanges, UnresolvedQuery } from "../store/ports/alert-store.ts";
 import type { AlertChange } from "./alert-notifications.ts";
 
@@ -54,10 +55,12 @@ interface AlertUpdate {
   silentSince?: number;
   /** The new severity, if it rose after the alert was created. */
   raisedTo: Severity | undefined;
+  /** Events that are no longer among the newest. */
+  readonly displaced: EventMark[];
 }
 
 export interface DedupResult {
-  readonly writes: Pick<AlertChanges, "alerts" | "timeline">;
+  readonly writes: Required<Pick<AlertChanges, "alerts" | "timeline" | "definitions">>;
   readonly created: readonly { readonly alert: Alert; readonly finding: Finding }[];
   /** Changes that notify. Later events that join an existing alert do not. */
   readonly changes: readonly AlertChange[];
@@ -81,18 +84,24 @@ export function deduplicateFindings(
     if (near) addFinding(near, finding);
     else if (stored) {
       const alert = { ...stored, version: stored.version + 1 };
-      const entry: AlertUpdate = { alert, isNew: false, finding, added: 0, raisedTo: undefined };
+      const entry: AlertUpdate = { alert, isNew: false, finding, added: 0, raisedTo: undefined, displaced: [] };
       addFinding(entry, finding);
       known.push(entry);
-    } else known.push({ alert: newAlert(finding, context), isNew: true, finding, added: 0, raisedTo: undefined });
+    } else {
+      const alert = newAlert(finding, context);
+      known.push({ alert, isNew: true, finding, added: 0, raisedTo: undefined, displaced: [] });
+    }
   }
   const all = [...changed.values()].flat();
   return {
     writes: {
-      alerts: all.map(({ alert }) => alert),
+      alerts: all.map(({ alert, displaced }) =>
+        displaced.length === 0 ? alert : { ...alert, olderEvents: displaced },
+      ),
       timeline: all.flatMap((each) =>
         timelineEntriesFor(each, context).map((entry) => ({ alertId: each.alert.id, entry })),
       ),
+      definitions: definitionsOf(findings),
     },
     created: all.filter(({ isNew }) => isNew).map(({ alert, finding }) => ({ alert, finding })),
     changes: all.flatMap(({ alert, isNew, raisedTo }): AlertChange[] => {
@@ -114,10 +123,12 @@ function addFinding(changed: AlertUpdate, finding: Finding): void {
   if (finding.eventCount === 0) changed.silentSince = finding.lastEventMs;
   const isWorse = SEVERITIES.indexOf(finding.severity) < SEVERITIES.indexOf(alert.severity);
   if (isWorse && !changed.isNew) changed.raisedTo = finding.severity;
+  changed.displaced.push(...displacedEvents(alert.relatedEvents, events));
   changed.alert = {
     ...alert,
     severity: isWorse ? finding.severity : alert.severity,
     channels: finding.rule.channels,
+    definitionId: finding.rule.definition?.id,
     eventCount: alert.eventCount + count,
     firstEventAt: span.firstEventMs,
     lastEventAt: span.lastEventMs,
@@ -143,6 +154,7 @@ function newAlert(finding: Finding, context: CreationContext): Alert {
     createdAt: context.at,
     enrichment: finding.enrichment,
     channels: rule.channels,
+    definitionId: rule.definition?.id,
     relatedEvents: newestEvents([], finding.events),
   };
 }
@@ -160,6 +172,13 @@ function timelineEntriesFor(
     entries.push({ id: newEntryId(), at, actor: SYSTEM, kind: "events_added", count: added, ...silence, ...raised });
   }
   return entries;
+}
+
+/** Each definition once: findings of one rule share it. */
+function definitionsOf(findings: readonly Finding[]): IdentifiedDefinition[] {
+  const definitions = new Map<string, IdentifiedDefinition>();
+  for (const { rule } of findings) if (rule.definition) definitions.set(rule.definition.id, rule.definition);
+  return [...definitions.values()];
 }
 
 function spanOf(alert: Alert): FindingSpan {

@@ -25,6 +25,7 @@ describe("one alert", () => {
     const at = new Date(clock.ms).toISOString();
     expect(answer.body.data).toEqual({
       id,
+      match: null,
       rule_name: "test.whole",
       title: "Failed logins from 192.0.2.17",
       description: "Somebody tries passwords.",

@@ -3,7 +3,6 @@ import type { Alerts } from "../alerts/alerts.ts";
 import {
   ACTIONS_TAKEN_MAX,
   alertDetailSchema,
-  alertDetailText,
   alertSchema,
   alertView,
   BULK_ALERTS_MAX,
@@ -11,9 +10,7 @@ import {
   COMMENTS_MAX,
   commentSchema,
   commentView,
-  type Alert,
   type AlertSummary,
-  type TimelineEntry,
 } from "../model/alert.ts";
 import { RESOLUTIONS, STATUSES } from "../model/alert-state.ts";
 import { SEVERITIES } from "../model/event.ts";
@@ -33,11 +30,12 @@ import {
   RESOLVED_EXAMPLE,
   RESOLVING_EXAMPLE,
 } from "./alert-examples.ts";
+import type { AlertDetails } from "./alert-detail.ts";
 import { alertStatsEndpoint } from "./alert-stats.ts";
 import { commaListParameter } from "./comma-list.ts";
 import { abortOnDisconnect } from "./client-disconnect.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
-import { data, dataText, type ApiResponse } from "./response.ts";
+import { data } from "./response.ts";
 import { listPage, pagingParameters, positionOf, refuseMixedPaging, searchParameter } from "./paging.ts";
 import { invalid, Problem } from "./problems.ts";
 import { sourceSchema } from "./sources.ts";
@@ -49,7 +47,8 @@ const ID_CHARACTERS_MAX = 100;
 
 export interface AlertEndpointOptions {
   readonly alerts: Alerts;
-  readonly store: Pick<Store, "alerts" | "events">;
+  readonly store: Pick<Store, "alerts">;
+  readonly details: AlertDetails;
   readonly sources: readonly string[];
   readonly now: () => number;
 }
@@ -120,27 +119,8 @@ function refuseDuplicates(ids: readonly string[], context: z.RefinementCtx): voi
   }
 }
 
-type DetailStore = Pick<Store, "alerts" | "events">;
-
-async function alertDetailResponse(
-  store: DetailStore,
-  alert: Alert,
-  timeline: readonly TimelineEntry[],
-): Promise<ApiResponse> {
-  const related = await Promise.all(alert.relatedEvents.map(({ id }) => store.events.get(id)));
-  // Retention may have removed some of the events.
-  const texts = related.filter((text) => text !== undefined);
-  return dataText(alertDetailText(alert, timeline, texts));
-}
-
-/** The response of a call that has changed the alert. */
-export async function changedAlertResponse(store: DetailStore, alert: AlertSummary): Promise<ApiResponse> {
-  const { alert: stored, timeline } = (await store.alerts.withTimeline(alert.id))!;
-  return alertDetailResponse(store, { ...alert, relatedEvents: stored.relatedEvents }, timeline);
-}
-
-export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOptions): Endpoint[] {
-  const respond = ({ alert }: { alert: AlertSummary }) => changedAlertResponse(store, alert);
+export function alertEndpoints({ alerts, store, details, sources, now }: AlertEndpointOptions): Endpoint[] {
+  const respond = ({ alert }: { alert: AlertSummary }) => details.ofChanged(alert);
   const detailResponse = (example: object) => ({ 200: { description: "the alert", data: alertDetailSchema, example } });
   return [
     endpoint({
@@ -203,15 +183,15 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
       operationId: "getAlert",
       tag: "Alerts",
       summary: "Get an alert with its events and timeline",
+      description:
+        "`match` explains why the alert fired: the kind, window, threshold and steps of the rule as it was at its last match, and " +
+        "the step and the matched fields of each related event. Where an event meets several steps, it has the first that no " +
+        "earlier event has completed.",
       scopes: ["alerts:read"],
       params: idParams,
       responses: detailResponse(ALERT_DETAIL_EXAMPLE),
       problems: ["not_found"],
-      handle: async ({ params }) => {
-        const found = await store.alerts.withTimeline(params.id);
-        if (!found) throw new Problem("not_found", `alert ${params.id} does not exist`);
-        return alertDetailResponse(store, found.alert, found.timeline);
-      },
+      handle: ({ params }) => details.of(params.id),
     }),
     endpoint({
       method: "POST",

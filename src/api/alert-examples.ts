@@ -1,6 +1,6 @@
 // The example alert of the OpenAPI document.
 
-const EVENT_EXAMPLE = {
+export const EVENT_EXAMPLE = {
   id: "evt_019a84f2c0d17a3e8b5d4e6f7a8b9c0d",
   type: "login_failure",
   source: "custom",
@@ -79,6 +79,38 @@ export const ACKNOWLEDGED_EXAMPLE = {
     entry(ACKNOWLEDGED_AT, "acknowledged", { assignee: ALERT_EXAMPLE.assignee }),
     commented(ACKNOWLEDGED_AT, ACKNOWLEDGEMENT_EXAMPLE.comment),
   ],
+  match: {
+    rule_as: "stored",
+    kind: "threshold",
+    window: "5m",
+    group_by: ["raw.src_ip"],
+    threshold: {
+      count: 5,
+      distinct: [],
+      sum: null,
+      avg: null,
+      percentile: null,
+      gte: null,
+      gt: null,
+      lte: null,
+      lt: null,
+    },
+    order: null,
+    steps_min: null,
+    steps: [],
+    absence: null,
+    parts: [],
+    events: [
+      {
+        event_id: EVENT_EXAMPLE.id,
+        part: null,
+        step: null,
+        step_number: null,
+        fields: [{ field: "type", operator: "equals", value: EVENT_EXAMPLE.type, expected: EVENT_EXAMPLE.type }],
+        complete: true,
+      },
+    ],
+  },
 };
 
 export const ALERT_DETAIL_EXAMPLE = {

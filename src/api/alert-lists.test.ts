@@ -37,8 +37,8 @@ describe("the list", () => {
     expect(idsOf(answer)).toEqual(ids);
     expect(answer.body.pagination).toEqual({ total: 30, page: 1, per_page: 50, total_pages: 1 });
     expect(answer.body.meta.request_id).toMatch(/^req_/);
-    const { timeline, related_events, ...view } = await get(ids[0]!);
-    expect([timeline, related_events]).not.toContain(undefined);
+    const { timeline, related_events, match, ...view } = await get(ids[0]!);
+    expect([timeline, related_events, match]).not.toContain(undefined);
     const {
       actions_taken: _a,
       acknowledged_at: _b,

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { alertDetailSchema, type AlertSummary } from "../model/alert.ts";
-import type { Store } from "../store/ports/store.ts";
 import { ALERT_DETAIL_EXAMPLE } from "./alert-examples.ts";
-import { changedAlertResponse } from "./alert-endpoints.ts";
+import type { AlertDetails } from "./alert-detail.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
 import { Problem } from "./problems.ts";
 
@@ -22,7 +21,7 @@ const EXAMPLE = {
   },
 };
 
-export function analysisEndpoints(analyse: Analyse, store: Pick<Store, "alerts" | "events">): Endpoint[] {
+export function analysisEndpoints(analyse: Analyse, details: AlertDetails): Endpoint[] {
   return [
     endpoint({
       method: "POST",
@@ -40,7 +39,7 @@ export function analysisEndpoints(analyse: Analyse, store: Pick<Store, "alerts" 
       handle: async ({ params: { id }, key }) => {
         const alert = await analyse(id, key.name);
         if (!alert) throw new Problem("not_found", `alert ${id} does not exist`);
-        return changedAlertResponse(store, alert);
+        return details.ofChanged(alert);
       },
     }),
   ];

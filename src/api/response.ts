@@ -39,6 +39,10 @@ export const paginationSchema = z
       .nullable()
       .optional()
       .describe("cursor mode only: the value for `after` to get the next page; null on the last page"),
+    events_total: z
+      .int()
+      .optional()
+      .describe("events of an alert only: all of them; `total` has those that can be listed"),
   })
   .meta({ id: "Pagination" });
 export type Pagination = z.infer<typeof paginationSchema>;

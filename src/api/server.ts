@@ -16,6 +16,8 @@ import { mayStandInPath } from "../model/key.ts";
 import type { RetentionStatus } from "../model/retention-status.ts";
 import type { Channel } from "../model/rule.ts";
 import type { Store } from "../store/ports/store.ts";
+import { AlertDetails } from "./alert-detail.ts";
+import { alertEventEndpoints } from "./alert-event-endpoints.ts";
 import { alertEndpoints } from "./alert-endpoints.ts";
 import { analysisEndpoints, type Analyse } from "./analysis-endpoints.ts";
 import { createAuthenticate, requireScopes, type Authenticate, type Credentials } from "./auth.ts";
@@ -118,13 +120,15 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
   addRequestMetrics(app, registry);
   addAdmission(app, { authenticate, sessions, limits, now });
   const sources = sourceNames(settings.platform);
+  const details = new AlertDetails({ store, findRule: (id) => rulebook.find(id) });
   const streams = new StreamHub({ store, registry, log, now });
   app.addHook("preClose", async () => streams.close());
   const endpoints: Endpoint[] = [
     ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits }),
     ...exportEndpoints(exportRunner, store, sources),
-    ...alertEndpoints({ alerts, store, sources, now }),
-    ...analysisEndpoints(analyse, store),
+    ...alertEndpoints({ alerts, store, details, sources, now }),
+    ...alertEventEndpoints(store),
+    ...analysisEndpoints(analyse, details),
     ...notificationEndpoints({ notifications: store.notifications, channels, now }),
     ...ruleEndpoints({ rulebook, sources, countMatches: () => detector.flush(), now }),
     ...simulateEndpoints({ store, sources, now }),

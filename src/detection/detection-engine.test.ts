@@ -6,6 +6,7 @@ import type { Rule } from "../model/rule.ts";
 import { PLAIN_RULE, START_MS } from "./testing/arbitrary-rules.ts";
 import { DetectionEngine } from "./detection-engine.ts";
 import { memoryMsOf } from "./windows/rule-tracker.ts";
+import { identifyDefinition } from "../model/rule-definition.ts";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -58,6 +59,7 @@ test("a finding has the title, description and events for a person", () => {
         description: "Somebody guesses passwords",
         tags: ["test"],
         channels: [],
+        definition: identifyDefinition(bruteForce),
       },
       severity: "high",
       dedupKey: '["192.0.2.7"]',

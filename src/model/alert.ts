@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { formatTime } from "../lib/time.ts";
 import { RESOLUTIONS, STATUSES, type Resolution, type Status } from "./alert-state.ts";
+import { alertMatchSchema, alertMatchView, type AlertMatch } from "./alert-match.ts";
 import type { JsonObject, Severity } from "./event.ts";
 import { eventSchema, severitySchema } from "./event-schema.ts";
 import type { EventMark, Group } from "./finding.ts";
@@ -76,6 +77,8 @@ export interface Alert {
   readonly commentCount: number;
   /** Channels of the rule at its last match. Absent in older records. */
   readonly channels?: readonly Channel[] | undefined;
+  /** The definition of the rule at its last match. Absent in older records. */
+  readonly definitionId?: string | undefined;
   /** Newest first. */
   readonly relatedEvents: readonly EventMark[];
   /** Increases with every change, to detect concurrent transitions. */
@@ -246,6 +249,9 @@ export const alertDetailSchema = alertSchema
     related_events: z.array(eventSchema).describe("the newest 50, newest first"),
     related_events_total: z.int(),
     timeline: z.array(timelineEntrySchema).describe("oldest first"),
+    match: alertMatchSchema
+      .nullable()
+      .describe("why the alert fired; null for an alert of an earlier version whose rule has changed since or is gone"),
   })
   .meta({ id: "AlertDetail" });
 
@@ -274,7 +280,12 @@ function analysisView({ reasoning, suggested_actions, ...rest }: AiAnalysis): z.
 }
 
 /** The view as JSON text, since `related` are the JSON texts of the events. */
-export function alertDetailText(alert: Alert, timeline: readonly TimelineEntry[], related: readonly string[]): string {
+export function alertDetailText(
+  alert: Alert,
+  timeline: readonly TimelineEntry[],
+  related: readonly string[],
+  match: AlertMatch | null,
+): string {
   const head = JSON.stringify({
     ...alertView(alert),
     actions_taken: alert.actionsTaken,
@@ -284,6 +295,7 @@ export function alertDetailText(alert: Alert, timeline: readonly TimelineEntry[]
     rule: alert.rule,
     related_events_total: alert.eventCount,
     timeline: timeline.map(timelineView),
+    match: match && alertMatchView(match),
   });
   return `${head.slice(0, -1)},"related_events":[${related.join(",")}]}`;
 }

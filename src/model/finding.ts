@@ -1,10 +1,13 @@
 import type { Event, JsonObject, Severity } from "./event.ts";
 import type { Channel } from "./rule.ts";
+import type { IdentifiedDefinition } from "./rule-definition.ts";
 
 // A finding is one match of a rule, reported by detection. Alerts are made from findings.
 
-/** Limit of the related events that an alert keeps; the newest stay. */
+/** Limit of the events of a finding, and of those that an alert shows; the newest stay. */
 export const RELATED_EVENTS_MAX = 50;
+/** Limit of the events of an alert that can be listed; the newest stay. */
+export const ALERT_EVENTS_MAX = 1000;
 
 export interface EventMark {
   readonly id: string;
@@ -27,6 +30,8 @@ export interface Finding {
     readonly description: string;
     readonly tags: readonly string[];
     readonly channels: readonly Channel[];
+    /** The rule as it was when it matched. */
+    readonly definition?: IdentifiedDefinition | undefined;
   };
   readonly severity: Severity;
   /** Findings of one rule with the same deduplication key join one alert if they are less than `dedupMs` apart. */
@@ -62,7 +67,16 @@ export function isSameIncident(known: EventSpan, next: EventSpan, periodMs: numb
 
 /** Merges two lists, newest first, up to RELATED_EVENTS_MAX. */
 export function newestEvents<Mark extends AnyMark>(a: readonly Mark[], b: readonly Mark[]): Mark[] {
-  return [...a, ...b].sort(newestFirst).slice(0, RELATED_EVENTS_MAX);
+  return inOrder(a, b).slice(0, RELATED_EVENTS_MAX);
+}
+
+/** The marks that `newestEvents` leaves out. */
+export function displacedEvents<Mark extends AnyMark>(a: readonly Mark[], b: readonly Mark[]): Mark[] {
+  return inOrder(a, b).slice(RELATED_EVENTS_MAX);
+}
+
+function inOrder<Mark extends AnyMark>(a: readonly Mark[], b: readonly Mark[]): Mark[] {
+  return [...a, ...b].sort(newestFirst);
 }
 
 /** Simulations identify events by number. */

@@ -3,6 +3,7 @@ import type { Scalar } from "../../model/condition.ts";
 import type { Event } from "../../model/event.ts";
 import type { Finding, Group, SeenEvent } from "../../model/finding.ts";
 import { ANY_SOURCE, groupPaths, type Channel, type Rule } from "../../model/rule.ts";
+import { identifyDefinition } from "../../model/rule-definition.ts";
 import type { Absence } from "../windows/absence-tracker.ts";
 import { renderTemplate, plainText, readFieldsOf, type ReadField } from "./alert-template.ts";
 
@@ -59,7 +60,7 @@ function describeRule(rule: Rule, read: ReadField): Pick<Finding, "rule" | "seve
   const { id, name, description, tags, severity } = rule;
   const channels = new Set<Channel>(rule.actions.flatMap((action) => action.alert.channels));
   return {
-    rule: { id, name, description, tags, channels: [...channels] },
+    rule: { id, name, description, tags, channels: [...channels], definition: identifyDefinition(rule) },
     severity,
     title: renderTemplate(rule.title ?? description.split("\n", 1)[0]!.trim(), read, TITLE_CHARACTERS_MAX),
     description: renderTemplate(description, read, DESCRIPTION_CHARACTERS_MAX),

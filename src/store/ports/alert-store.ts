@@ -5,6 +5,7 @@ import type { EventMark } from "../../model/finding.ts";
 import type { NewNotification } from "../../model/notification.ts";
 import type { Position } from "../../model/page.ts";
 import type { TimeRange } from "../../model/query.ts";
+import type { IdentifiedDefinition, RuleDefinition } from "../../model/rule-definition.ts";
 import type { DetectionProgress } from "./detection-store.ts";
 import type { QueryContext } from "./query-context.ts";
 
@@ -34,7 +35,26 @@ export interface AlertPage {
 export type ChangedAlert = AlertSummary & {
   /** If omitted, the stored ones stay. */
   readonly relatedEvents?: readonly EventMark[] | undefined;
+  /** Events that are no longer among the newest. The store adds them to those it has, up to ALERT_EVENTS_MAX in all. */
+  readonly olderEvents?: readonly EventMark[] | undefined;
 };
+
+export interface AlertEventsQuery {
+  /** The id of the event that the page starts after. */
+  readonly after?: string | undefined;
+  readonly limit: number;
+  /** Newest first, otherwise oldest first. */
+  readonly descending: boolean;
+}
+
+export interface AlertEventsPage {
+  /** The number of the alert's events, including those that cannot be listed. */
+  readonly eventCount: number;
+  /** How many of them can be listed. */
+  readonly total: number;
+  readonly events: readonly EventMark[];
+  readonly nextCursor: string | null;
+}
 
 export interface NewTimelineEntry {
   readonly alertId: string;
@@ -45,6 +65,8 @@ export interface NewTimelineEntry {
 export interface AlertChanges {
   readonly alerts: readonly ChangedAlert[];
   readonly timeline: readonly NewTimelineEntry[];
+  /** Definitions that the alerts refer to. The store may have them already, and keeps each once. */
+  readonly definitions?: readonly IdentifiedDefinition[] | undefined;
   /** Queued in the same transaction as the change that they report. */
   readonly notifications?: readonly NewNotification[] | undefined;
   /** Stored in the same transaction, so that every event counts exactly once. */
@@ -75,7 +97,11 @@ export interface AlertStore {
   get(id: string): Promise<Alert | undefined>;
   /** Both as of one moment. */
   withTimeline(id: string): Promise<{ alert: Alert; timeline: TimelineEntry[] } | undefined>;
+  /** Rejects with QueryRefused if `after` is not an event of the alert that can be listed. */
+  events(id: string, query: AlertEventsQuery): Promise<AlertEventsPage | undefined>;
   getMany(ids: readonly string[]): Promise<(AlertSummary | null)[]>;
+  /** The definition of a rule that an alert refers to. Definitions without an alert may be removed. */
+  definition(id: string): Promise<RuleDefinition | undefined>;
   /** For each query, the matching unresolved alert with the newest last event. */
   unresolved(queries: readonly UnresolvedQuery[]): Promise<(Alert | null)[]>;
   /** Counts each rule's unresolved alerts whose keys do not begin with `besides`, up to `countMax`. */

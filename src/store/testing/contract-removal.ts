@@ -3,6 +3,7 @@ import { idMaker } from "../../lib/id.ts";
 import { SYSTEM, type Alert, type TimelineEntry } from "../../model/alert.ts";
 import type { NewNotification } from "../../model/notification.ts";
 import type { Channel } from "../../model/rule.ts";
+import { identifyDefinition, type IdentifiedDefinition } from "../../model/rule-definition.ts";
 import { newAlert } from "./contract-alerts.ts";
 import type { Settlement } from "../ports/notification-store.ts";
 import type { ContractContext } from "./contract.ts";
@@ -40,6 +41,31 @@ export function removalContract({ store, reopen }: ContractContext): void {
 
     // Removes those of earlier tests.
     beforeAll(() => remove());
+
+    test("are removed with definitions that no other alert refers to", async () => {
+      const [shared, own] = ["a", "b"].map((path) =>
+        identifyDefinition({
+          source: "any",
+          conditions: [{ field: `raw.removal_${path}`, exists: true }],
+          window: null,
+          threshold: null,
+          sequence: null,
+          sequenceOrder: "in_order",
+          groupBy: null,
+          absence: null,
+        }),
+      ) as [IdentifiedDefinition, IdentifiedDefinition];
+      const rule = ruleOf("definitions");
+      const alerts = [
+        newAlert({ rule, ...OLD, definitionId: own.id }),
+        newAlert({ rule, ...OLD, definitionId: shared.id }),
+        newAlert({ rule, definitionId: shared.id }),
+      ];
+      await store().alerts.commit({ alerts, timeline: [], definitions: [shared, own] });
+      expect(await remove()).toBe(2);
+      expect(await store().alerts.definition(own.id)).toBeUndefined();
+      expect(await store().alerts.definition(shared.id)).toBeDefined();
+    });
 
     test("are permanently removed with all their data, and alerts that are unresolved or newer stay", async () => {
       const rule = ruleOf("removed");

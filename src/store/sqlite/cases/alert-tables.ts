@@ -4,10 +4,14 @@ import { parseExact } from "../../../lib/exact-json.ts";
 import { JsonText } from "../../../lib/thread.ts";
 import type { Alert, AlertSummary, TimelineEntry } from "../../../model/alert.ts";
 import type { Resolution } from "../../../model/alert-state.ts";
+import type { EventMark } from "../../../model/finding.ts";
 import type { Position } from "../../../model/page.ts";
 import type { TimeRange } from "../../../model/query.ts";
+import type { IdentifiedDefinition, RuleDefinition } from "../../../model/rule-definition.ts";
 import type {
   AlertChanges,
+  AlertEventsPage,
+  AlertEventsQuery,
   AlertFilter,
   AlertPage,
   AlertSort,
@@ -22,6 +26,7 @@ import type { TimeSlices } from "../../queries/time-slices.ts";
 import { AlertColumns, type AlertCells, type Selection } from "./alert-columns.ts";
 import { alertTexts } from "../../search/text-matcher.ts";
 import { AlertSearch } from "./alert-search.ts";
+import { OlderEvents } from "./older-events.ts";
 import { Statements } from "./prepared-statements.ts";
 import { TIMELINE_SCHEMA, Timelines } from "./timeline-table.ts";
 import { WORD_INDEX_SCHEMA, WordIndex } from "./word-index.ts";
@@ -41,6 +46,13 @@ CREATE TABLE IF NOT EXISTS documents(seq INTEGER PRIMARY KEY, document TEXT NOT 
 CREATE TABLE IF NOT EXISTS related(seq INTEGER PRIMARY KEY, events TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS last_change(only INTEGER PRIMARY KEY CHECK (only = 0), change INTEGER NOT NULL) STRICT;
 ${TIMELINE_SCHEMA}${WORD_INDEX_SCHEMA}`;
+
+/** Definitions of rules, each stored once. */
+export const DEFINITIONS_SCHEMA = `
+ALTER TABLE alerts ADD COLUMN definition_id TEXT;
+CREATE INDEX alerts_definition ON alerts(definition_id) WHERE definition_id IS NOT NULL;
+CREATE TABLE definitions(id TEXT PRIMARY KEY, definition TEXT NOT NULL) STRICT, WITHOUT ROWID;
+`;
 
 /** Limits of one batch of a removal, so that other calls do not wait long. */
 const REMOVAL_ALERTS_MAX = 200;
@@ -68,6 +80,7 @@ export class AlertTables {
   readonly #words: WordIndex;
   readonly #search: AlertSearch;
   readonly #timelines: Timelines;
+  readonly #olderEvents: OlderEvents;
   #lastId = "";
   #lastChange = 0;
 
@@ -76,6 +89,7 @@ export class AlertTables {
     this.#words = new WordIndex(this.#sql);
     this.#search = new AlertSearch(this.#words, this.#columns, (slot) => this.#summaryOf(slot));
     this.#timelines = new Timelines(this.#sql);
+    this.#olderEvents = new OlderEvents(this.#sql);
     this.#load();
   }
 
@@ -127,6 +141,24 @@ export class AlertTables {
     const slot = this.#slotOf(id);
     if (slot === null) return undefined;
     return new JsonText(`{"alert":${this.#wholeOf(slot)},"timeline":${listText(this.#timelines.of(slot + 1))}}`);
+  }
+
+  events(id: string, { after, limit, descending }: AlertEventsQuery): AlertEventsPage | undefined {
+    const slot = this.#slotOf(id);
+    if (slot === null) return undefined;
+    const row = this.#sql.read("SELECT events FROM related WHERE seq = ?").get(slot + 1) as { events: string };
+    const all = [...(JSON.parse(row.events) as EventMark[]), ...this.#olderEvents.of(slot + 1)];
+    if (!descending) all.reverse();
+    const index = after === undefined ? -1 : all.findIndex((event) => event.id === after);
+    if (after !== undefined && index < 0) throw new QueryRefused("after", "is not an event of the alert");
+    const events = all.slice(index + 1, index + 1 + limit);
+    const nextCursor = index + 1 + limit < all.length ? events.at(-1)!.id : null;
+    return { eventCount: this.#summaryOf(slot).eventCount, total: all.length, events, nextCursor };
+  }
+
+  definition(id: string): JsonText<RuleDefinition> | undefined {
+    const row = this.#sql.read("SELECT definition FROM definitions WHERE id = ?").get(id);
+    return row && new JsonText((row as { definition: string }).definition);
   }
 
   unresolved(queries: readonly UnresolvedQuery[]): JsonText<(Alert | null)[]> {
@@ -225,7 +257,7 @@ export class AlertTables {
   }
 
   /** Must run in a transaction. Conflicts are ids of alerts with an unexpected version; with any, roll it back. */
-  write({ alerts, timeline }: AlertChanges): { conflicts: string[]; done: () => void } {
+  write({ alerts, timeline, definitions = [] }: AlertChanges): { conflicts: string[]; done: () => void } {
     // A transaction that was rolled back may have left changes.
     this.#words.discard();
     const conflicts: string[] = [];
@@ -246,6 +278,7 @@ export class AlertTables {
       written.push({ cells: cellsOf(alert, seq - 1), isNew, id: alert.id });
     }
     if (conflicts.length === 0) {
+      this.#addDefinitions(definitions);
       this.#words.write();
       this.addEntries(timeline, new Map(written.map(({ cells, id }) => [id, cells.slot])));
     }
@@ -277,7 +310,7 @@ export class AlertTables {
       if (!release(alert.id)) continue;
       const words = textWords(alertTexts(alert));
       this.#words.remove(slot, words);
-      rows += words.size + this.#timelines.remove(slot + 1);
+      rows += words.size + this.#timelines.remove(slot + 1) + this.#olderEvents.remove(slot + 1);
       for (const table of ["alerts", "documents", "related"]) {
         this.#sql.run(`DELETE FROM ${table} WHERE seq = ?`, slot + 1);
       }
@@ -287,11 +320,26 @@ export class AlertTables {
     // Keep the number of the last change, even if its alert is gone: streams have sent it, so it must not be used again.
     if (gone.length > 0) this.#sql.run("INSERT OR REPLACE INTO last_change VALUES (0, ?)", this.#lastChange);
     const next = slots[checked] ?? (checked === REMOVAL_ALERTS_MAX ? slots.at(-1)! + 1 : null);
+    if (next === null) this.#removeUnusedDefinitions();
     const done = () => {
       this.#columns.remove(gone);
       this.#search.dropSlots(gone);
     };
     return { removed: gone.length, next, done };
+  }
+
+  #addDefinitions(definitions: readonly IdentifiedDefinition[]): void {
+    for (const { id, definition } of definitions) {
+      if (this.#sql.read("SELECT 1 FROM definitions WHERE id = ?").get(id)) continue;
+      this.#sql.run("INSERT INTO definitions VALUES (?, ?)", id, JSON.stringify(definition));
+    }
+  }
+
+  /** Few definitions have no alert left, so that one pass after a removal suffices. */
+  #removeUnusedDefinitions(): void {
+    this.#sql.run(
+      "DELETE FROM definitions WHERE NOT EXISTS (SELECT 1 FROM alerts WHERE definition_id = definitions.id)",
+    );
   }
 
   /** Must run in a transaction. `slots` has the slots that the caller knows. */
@@ -304,7 +352,7 @@ export class AlertTables {
   }
 
   #writeAlert(
-    { relatedEvents, ...alert }: ChangedAlert,
+    { relatedEvents, olderEvents = [], ...alert }: ChangedAlert,
     seq: number,
     change: number,
     knownHash: string | undefined,
@@ -313,12 +361,13 @@ export class AlertTables {
     const textHash = hash("sha1", texts.join("\n"), "base64");
     this.#sql.run(
       `INSERT INTO alerts(seq, id, version, change, rule_id, fold_key, rule_name, source, severity, status, assignee, resolution,
-         created_at, first_event_at, last_event_at, event_count, first_acknowledged_at, resolved_at, text_hash)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+         created_at, first_event_at, last_event_at, event_count, first_acknowledged_at, resolved_at, text_hash, definition_id)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT(seq) DO UPDATE SET version = excluded.version, change = excluded.change, severity = excluded.severity,
          status = excluded.status, assignee = excluded.assignee, resolution = excluded.resolution,
          first_event_at = excluded.first_event_at, last_event_at = excluded.last_event_at, event_count = excluded.event_count,
-         first_acknowledged_at = excluded.first_acknowledged_at, resolved_at = excluded.resolved_at, text_hash = excluded.text_hash`,
+         first_acknowledged_at = excluded.first_acknowledged_at, resolved_at = excluded.resolved_at, text_hash = excluded.text_hash,
+         definition_id = excluded.definition_id`,
       seq,
       alert.id,
       alert.version,
@@ -338,9 +387,11 @@ export class AlertTables {
       alert.firstAcknowledgedAt,
       alert.resolvedAt,
       textHash,
+      alert.definitionId ?? null,
     );
     if (textHash !== knownHash) this.#indexTexts(seq - 1, texts, knownHash !== undefined);
     this.#sql.run("INSERT OR REPLACE INTO documents(seq, document) VALUES (?, ?)", seq, JSON.stringify(alert));
+    if (olderEvents.length > 0) this.#olderEvents.add(seq, olderEvents);
     if (relatedEvents === undefined && knownHash !== undefined) return;
     const events = JSON.stringify(relatedEvents ?? []);
     this.#sql.run("INSERT OR REPLACE INTO related(seq, events) VALUES (?, ?)", seq, events);

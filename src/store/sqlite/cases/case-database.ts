@@ -39,6 +39,8 @@ export class SqliteCaseDatabase {
       "get",
       "getMany",
       "withTimeline",
+      "definition",
+      "events",
       "unresolved",
       "countUnresolved",
       "totals",

@@ -1,5 +1,6 @@
 import type { Migrations } from "../migrations.ts";
-import { ALERT_SCHEMA } from "./alert-tables.ts";
+import { ALERT_SCHEMA, DEFINITIONS_SCHEMA } from "./alert-tables.ts";
+import { OLDER_EVENTS_SCHEMA } from "./older-events.ts";
 import { makeNotificationTables } from "./notification-tables.ts";
 import { makeRuleTables } from "./rule-tables.ts";
 
@@ -9,4 +10,6 @@ export const CASES_MIGRATIONS: Migrations = [
     makeRuleTables(db);
     makeNotificationTables(db);
   },
+  DEFINITIONS_SCHEMA,
+  OLDER_EVENTS_SCHEMA,
 ];

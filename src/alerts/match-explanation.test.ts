@@ -1,0 +1,39 @@
+import { expect, test } from "vitest";
+import type { Event } from "../model/event.ts";
+import type { RuleDefinition } from "../model/rule-definition.ts";
+import { explainMatch } from "./match-explanation.ts";
+
+const definition: RuleDefinition = {
+  source: "custom",
+  conditions: [{ field: "raw.a", equals: 1 }],
+  window: null,
+  threshold: null,
+  sequence: null,
+  sequenceOrder: "in_order",
+  groupBy: null,
+  absence: null,
+};
+const event = (id: string, more: Partial<Event> = {}): Event => ({
+  id,
+  type: "t",
+  source: "custom",
+  class: "security",
+  severity: "low",
+  timestamp: "2026-11-15T08:30:00.000Z",
+  raw: { a: 1 },
+  enrichment: {},
+  ...more,
+});
+
+test("events that the definition does not match have no fields", async () => {
+  const explained = await explainMatch(definition, [event("evt_1", { source: "other" }), event("evt_2", { raw: {} })]);
+  expect(explained.map(({ fields, isComplete }) => [fields, isComplete])).toEqual([
+    [[], true],
+    [[], true],
+  ]);
+});
+
+test("an explanation that takes too long says so", async () => {
+  const [explained] = await explainMatch(definition, [event("evt_1")], -1);
+  expect(explained).toMatchObject({ eventId: "evt_1", fields: [], isComplete: false });
+});

@@ -1,0 +1,59 @@
+import { explainMatch } from "../alerts/match-explanation.ts";
+import { parseExact } from "../lib/exact-json.ts";
+import { alertDetailText, type Alert, type AlertSummary, type TimelineEntry } from "../model/alert.ts";
+import type { AlertMatch } from "../model/alert-match.ts";
+import type { Event } from "../model/event.ts";
+import type { Rule } from "../model/rule.ts";
+import type { Store } from "../store/ports/store.ts";
+import { Problem } from "./problems.ts";
+import { dataText, type ApiResponse } from "./response.ts";
+
+// One alert in full, which most calls on an alert return.
+
+export interface AlertDetailsOptions {
+  readonly store: Pick<Store, "alerts" | "events">;
+  readonly findRule: (id: string) => Rule | undefined;
+}
+
+export class AlertDetails {
+  readonly #store: AlertDetailsOptions["store"];
+  readonly #findRule: AlertDetailsOptions["findRule"];
+
+  constructor({ store, findRule }: AlertDetailsOptions) {
+    this.#store = store;
+    this.#findRule = findRule;
+  }
+
+  async of(id: string): Promise<ApiResponse> {
+    const found = await this.#store.alerts.withTimeline(id);
+    if (!found) throw new Problem("not_found", `alert ${id} does not exist`);
+    return this.#response(found.alert, found.timeline);
+  }
+
+  /** The response of a call that has changed the alert. */
+  async ofChanged(alert: AlertSummary): Promise<ApiResponse> {
+    const { alert: stored, timeline } = (await this.#store.alerts.withTimeline(alert.id))!;
+    return this.#response({ ...alert, relatedEvents: stored.relatedEvents }, timeline);
+  }
+
+  async #response(alert: Alert, timeline: readonly TimelineEntry[]): Promise<ApiResponse> {
+    const related = await Promise.all(alert.relatedEvents.map(({ id }) => this.#store.events.get(id)));
+    // Retention may have removed some of the events.
+    const texts = related.filter((text) => text !== undefined);
+    return dataText(alertDetailText(alert, timeline, texts, await this.#matchOf(alert, texts)));
+  }
+
+  async #matchOf(alert: Alert, texts: readonly string[]): Promise<AlertMatch | null> {
+    const found = await this.#definitionOf(alert);
+    if (!found) return null;
+    const events = texts.map((text) => parseExact(text) as Event);
+    return { ...found, events: await explainMatch(found.definition, events) };
+  }
+
+  async #definitionOf({ definitionId, rule, createdAt }: Alert): Promise<Omit<AlertMatch, "events"> | undefined> {
+    const stored = definitionId === undefined ? undefined : await this.#store.alerts.definition(definitionId);
+    if (stored) return { origin: "stored", definition: stored };
+    const current = this.#findRule(rule.id);
+    return current && current.updatedAt <= createdAt ? { origin: "current", definition: current } : undefined;
+  }
+}
