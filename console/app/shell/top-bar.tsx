@@ -98,7 +98,7 @@ function Who({ onKeys }: { onKeys: () => void }) {
           aria-label={`Signed in with the key ${key.name}`}
           className="grid size-7 place-items-center rounded-full bg-accent text-2xs font-bold text-accent-ink"
         >
-          {initials(key.name)}
+          <span aria-hidden>{initials(key.name)}</span>
         </button>
       }
       items={[
