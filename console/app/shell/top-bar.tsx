@@ -95,10 +95,10 @@ function Who({ onKeys }: { onKeys: () => void }) {
       trigger={
         <button
           type="button"
-          aria-label={`Signed in with the key ${key.name}`}
+          aria-label={`${initials(key.name)}: signed in with the key ${key.name}`}
           className="grid size-7 place-items-center rounded-full bg-accent text-2xs font-bold text-accent-ink"
         >
-          <span aria-hidden>{initials(key.name)}</span>
+          {initials(key.name)}
         </button>
       }
       items={[

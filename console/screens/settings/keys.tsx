@@ -10,7 +10,7 @@ import { Empty, Failure, Skeleton } from "../../components/ui/states.tsx";
 import { showToast } from "../../components/ui/toasts.tsx";
 import { keysQuery, revokeKey, rotateKey, type ApiKey } from "../../data/keys.ts";
 import { useMay, useSession } from "../../data/session.ts";
-import { NewKeySheet } from "./new-key-sheet.tsx";
+import { NewKeySheet, SCOPES_IN_ALL } from "./new-key-sheet.tsx";
 import { RevokeSheet } from "./revoke-sheet.tsx";
 import { SecretSheet } from "./secret-sheet.tsx";
 
@@ -65,7 +65,7 @@ function KeyList() {
       {keys.data === undefined ? (
         <Skeleton className="h-64" />
       ) : (
-        <Panel className="p-0">
+        <Panel isFlush>
           <KeyTable
             keys={keys.data}
             onRotate={(key) => rotate.mutate(key)}
@@ -132,7 +132,9 @@ function KeyTable({ keys, onRotate, onRevoke }: KeyTableProps) {
                   {key.id === own.id && <span className="ml-2 text-2xs font-normal text-ink3">you</span>}
                   {isRevoked && <span className="sr-only"> (revoked)</span>}
                 </td>
-                <td className="mono max-w-72 text-2xs text-ink2">{key.scopes.join(", ")}</td>
+                <td className="mono max-w-72 text-2xs text-ink2">
+                  {key.scopes.length === SCOPES_IN_ALL ? "all scopes" : key.scopes.join(", ")}
+                </td>
                 <td className="text-ink2">{key.plan}</td>
                 <td className="whitespace-nowrap text-ink2">
                   {key.last_used_at === null ? "never" : ago(key.last_used_at, nowMs)}

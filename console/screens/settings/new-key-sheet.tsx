@@ -23,6 +23,8 @@ const SCOPES: Readonly<Record<Scope, string>> = {
   "collect:syslog": "send syslog lines",
 };
 
+export const SCOPES_IN_ALL = Object.keys(SCOPES).length;
+
 const LIFETIMES = [
   { value: "", label: "Never" },
   { value: "30", label: "In 30 days" },
