@@ -2,6 +2,7 @@ import type { Migrations } from "../migrations.ts";
 import { ALERT_SCHEMA } from "./alert-tables.ts";
 import { makeNotificationTables } from "./notification-tables.ts";
 import { makeRuleTables } from "./rule-tables.ts";
+import { VIEWS_SCHEMA } from "./view-tables.ts";
 
 export const CASES_MIGRATIONS: Migrations = [
   (db) => {
@@ -9,4 +10,5 @@ export const CASES_MIGRATIONS: Migrations = [
     makeRuleTables(db);
     makeNotificationTables(db);
   },
+  VIEWS_SCHEMA,
 ];
