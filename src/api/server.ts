@@ -48,6 +48,7 @@ import { sessionEndpoints } from "./session-endpoints.ts";
 import { Sessions } from "./sessions.ts";
 import { simulateEndpoints } from "./simulate-endpoint.ts";
 import { streamEndpoint, StreamHub } from "./stream-endpoint.ts";
+import { viewEndpoints } from "./view-endpoints.ts";
 import { addStatusRoutes, type DetectionStatus } from "./status-endpoints.ts";
 
 /** Timeouts of a connection until its request has arrived. */
@@ -138,7 +139,8 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
     ...collectorEndpoints(collectorStatus),
     ...enrichmentEndpoints(() => options.enrichment.status),
     ...collectEndpoints({ posts: options.posts, bodyBytesMax: settings.bodyLimits.batchBytes }),
-    ...keyEndpoints({ keys: store.keys, limits, now }),
+    ...keyEndpoints({ keys: store.keys, views: store.views, limits, now }),
+    ...viewEndpoints({ views: store.views, now }),
     ...sessionEndpoints({ sessions, authenticate, limits, now }),
   ];
   await collectOpenapi(app, endpoints);
