@@ -115,7 +115,7 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
   const streams = new StreamHub({ store, registry, log, now });
   app.addHook("preClose", async () => streams.close());
   const endpoints: Endpoint[] = [
-    ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits }),
+    ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits, now }),
     ...exportEndpoints(exportRunner, store, sources),
     ...alertEndpoints({ alerts, store, sources, now }),
     ...analysisEndpoints(analyse, store),
