@@ -125,7 +125,7 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
   const streams = new StreamHub({ store, registry, log, now });
   app.addHook("preClose", async () => streams.close());
   const endpoints: Endpoint[] = [
-    ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits }),
+    ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits, now }),
     ...exportEndpoints(exportRunner, store, sources),
     ...alertEndpoints({ alerts, store, details, sources, now }),
     ...alertEventEndpoints(store),
