@@ -19,6 +19,7 @@ import type { Store } from "../store/ports/store.ts";
 import { AlertDetails } from "./alert-detail.ts";
 import { alertEventEndpoints } from "./alert-event-endpoints.ts";
 import { alertEndpoints } from "./alert-endpoints.ts";
+import { alertWorkEndpoints } from "./alert-work-endpoints.ts";
 import { analysisEndpoints, type Analyse } from "./analysis-endpoints.ts";
 import { createAuthenticate, requireScopes, type Authenticate, type Credentials } from "./auth.ts";
 import { RequestBodies, ClientDisconnected, type MinimumRate } from "./body.ts";
@@ -129,6 +130,7 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
     ...exportEndpoints(exportRunner, store, sources),
     ...alertEndpoints({ alerts, store, details, sources, now }),
     ...alertEventEndpoints(store),
+    ...alertWorkEndpoints(alerts, details),
     ...analysisEndpoints(analyse, details),
     ...notificationEndpoints({ notifications: store.notifications, channels, now }),
     ...ruleEndpoints({ rulebook, sources, countMatches: () => detector.flush(), now }),

@@ -1,5 +1,5 @@
 import type { Migrations } from "../migrations.ts";
-import { ALERT_SCHEMA, DEFINITIONS_SCHEMA } from "./alert-tables.ts";
+import { ALERT_SCHEMA, DEFINITIONS_SCHEMA, TAGS_SCHEMA } from "./alert-tables.ts";
 import { OLDER_EVENTS_SCHEMA } from "./older-events.ts";
 import { makeNotificationTables } from "./notification-tables.ts";
 import { makeRuleTables } from "./rule-tables.ts";
@@ -14,4 +14,5 @@ export const CASES_MIGRATIONS: Migrations = [
   DEFINITIONS_SCHEMA,
   OLDER_EVENTS_SCHEMA,
   VIEWS_SCHEMA,
+  TAGS_SCHEMA,
 ];
