@@ -48,7 +48,7 @@ export function layoutPairs(pairs: readonly Pair[], width: number, height: numbe
   if (links.length === 0) return { nodes: [], links: [] };
   return sankey<PairNode, LinkData>()
     .nodeWidth(8)
-    .nodePadding(8)
+    .nodePadding(14)
     .extent([
       [margin, 4],
       [Math.max(margin + 40, width - margin), height - 4],

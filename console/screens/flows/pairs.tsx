@@ -8,7 +8,7 @@ import { bytes } from "../../text/numbers.ts";
 import type { FilterSearch } from "./flow-filter.ts";
 import { layoutPairs, linkPath, parsePair, type Pair } from "./pair-layout.ts";
 
-const PAIRS = 24;
+const PAIRS = 16;
 const HEIGHT = 372;
 const MARGIN_WIDE = 132;
 const MARGIN_NARROW = 96;

@@ -39,6 +39,9 @@ export function Traffic({ filter, range, split, onSplit, onZoom, onUnzoom }: Tra
     isOther: key === "other",
     values: values.map((value) => value / seconds),
   }));
+  // A service that is younger than the period before has nothing to compare with.
+  const before = traffic.data?.previous?.bytes.map((value) => value / seconds);
+  const previous = before?.some((value) => value > 0) ? before : undefined;
   const total = (traffic.data?.series ?? []).reduce(
     (sum, { bytes: values }) => sum + values.reduce((a, b) => a + b, 0),
     0,
@@ -71,14 +74,14 @@ export function Traffic({ filter, range, split, onSplit, onZoom, onUnzoom }: Tra
               timesMs={traffic.data.timestamps}
               stepMs={seconds * 1000}
               series={series}
-              previous={traffic.data.previous?.bytes.map((value) => value / seconds)}
+              previous={previous}
               format={bytesPerSecond}
               height={HEIGHT}
               onZoom={onZoom}
               onUnzoom={onUnzoom}
             />
           )}
-          <Legend series={series} hasPrevious={traffic.data.previous !== undefined} />
+          <Legend series={series} hasPrevious={previous !== undefined} />
         </div>
       )}
     </>
