@@ -27,6 +27,8 @@ declare module "fastify" {
     apiKey: ApiKey | null;
     /** The valid session of the request; null if it has a key of its own. */
     session: Session | null;
+    /** True if the console answered the request. */
+    isConsole: boolean;
   }
   interface FastifyContextConfig {
     /** Scopes that the route requires. A route without this setting is public and not rate limited. */

@@ -4,6 +4,7 @@ import { Histogram, type Registry } from "prom-client";
 import type { Alerts } from "../alerts/alerts.ts";
 import type { PostCollector } from "../collectors/http/post-collector.ts";
 import type { Settings } from "../config/settings.ts";
+import type { ConsolePages } from "../console/serve.ts";
 import type { Rulebook } from "../detection/rules/rulebook.ts";
 import type { EnrichmentStatus } from "../enrichment/enrichment-status.ts";
 import type { Hostnames } from "../enrichment/hostnames.ts";
@@ -95,6 +96,7 @@ export interface ServerOptions {
   readonly enrichment: { readonly status: EnrichmentStatus };
   readonly posts: Pick<PostCollector, "take">;
   readonly retention: { readonly status: RetentionStatus };
+  readonly consolePages: Pick<ConsolePages, "respond">;
   readonly registry: Registry;
   readonly log: Logger;
   readonly now?: () => number;
@@ -120,6 +122,7 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
     fileDescriptors.close();
   });
   addRequestMetrics(app, registry);
+  serveConsole(app, options.consolePages);
   addAdmission(app, { authenticate, sessions, limits, now });
   const sources = sourceNames(settings.platform);
   const details = new AlertDetails({ store, findRule: (id) => rulebook.find(id) });
@@ -198,7 +201,7 @@ function createApp(
     // Requests that arrived before the shutdown are answered.
     return503OnClosing: false,
     // A path that cannot be decoded does not exist.
-    rewriteUrl: ({ url = "/" }) => (isDecodable(url) ? url : "/-"),
+    rewriteUrl: ({ url = "/" }) => (isDecodable(url) ? url : UNDECODABLE_PATH),
     clientErrorHandler: (error, socket) =>
       respondToMalformedRequest(error, socket, { limits, headerBytesMax: HEADER_BYTES_MAX, nextId, now }),
   }) as unknown as FastifyInstance;
@@ -211,6 +214,8 @@ function createApp(
   app.addHttpMethod("QUERY", { hasBody: false, overrideExisting: true });
   return app;
 }
+
+const UNDECODABLE_PATH = "/-";
 
 function isDecodable(url: string): boolean {
   if (!url.includes("%")) return true;
@@ -235,7 +240,7 @@ function addRequestMetrics(app: FastifyInstance, registry: Registry): void {
     const startedAt = performance.now();
     reply.raw.once("close", () => {
       const ms = performance.now() - startedAt;
-      const route = request.routeOptions.url ?? "unknown";
+      const route = request.routeOptions.url ?? (request.isConsole ? "console" : "unknown");
       const status = reply.raw.statusCode;
       const aborted = !reply.raw.writableFinished;
       durations.observe({ method: request.method, route, status: aborted ? "aborted" : status }, ms / 1000);
@@ -252,6 +257,21 @@ function addRequestMetrics(app: FastifyInstance, registry: Registry): void {
       else request.log.info(line, "request");
     });
     done();
+  });
+}
+
+/** Answers requests for the console, which need no key and have no rate limit, before the other hooks see them. */
+function serveConsole(app: FastifyInstance, pages: Pick<ConsolePages, "respond">): void {
+  app.decorateRequest("isConsole", false);
+  app.addHook("onRequest", async (request, reply) => {
+    const { method, headers, routeOptions, url } = request;
+    const path = url.split("?", 1)[0]!;
+    if (routeOptions.url !== undefined || path === UNDECODABLE_PATH) return undefined;
+    const response = pages.respond({ method, path, headers });
+    if (!response) return undefined;
+    request.isConsole = true;
+    reply.headers({ ...SECURITY_HEADERS, "X-Request-Id": request.id, ...response.headers });
+    return reply.code(response.status).send(response.body);
   });
 }
 
