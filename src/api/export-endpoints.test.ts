@@ -218,7 +218,8 @@ describe("the list of exports", () => {
     expect(idsOf(await list(`?after=${made[1]}`))).toEqual(made.slice(2));
     server = await server.restart();
     expect(idsOf(await list())).toEqual([made[0], made[2]]);
-    for (const query of ["?page=1&limit=2", "?nope=1", "?limit=0", "?after=exp_1"]) expect((await list(query)).status).toBe(400);
+    for (const query of ["?page=1&limit=2", "?nope=1", "?limit=0", "?after=exp_1"])
+      expect((await list(query)).status).toBe(400);
     const { secret: without } = await server.addKey({ scopes: ["alerts:read"] });
     expect((await list("", without)).status).toBe(403);
   });

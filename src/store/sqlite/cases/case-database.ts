@@ -43,6 +43,7 @@ export class SqliteCaseDatabase {
       "countUnresolved",
       "totals",
       "resolutions",
+      "outcomes",
       "changedSince",
       "lastChange",
       "lastId",
