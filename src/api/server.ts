@@ -136,7 +136,7 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
     ...alertWorkEndpoints(alerts, details),
     ...analysisEndpoints(analyse, details),
     ...notificationEndpoints({ notifications: store.notifications, channels, now }),
-    ...ruleEndpoints({ rulebook, sources, countMatches: () => detector.flush(), now }),
+    ...ruleEndpoints({ rulebook, alerts: store.alerts, channels, sources, countMatches: () => detector.flush(), now }),
     ...simulateEndpoints({ store, sources, now }),
     streamEndpoint(streams, sources),
     ...importEndpoints({ rulebook, settings }),

@@ -25,6 +25,19 @@ export interface AlertFilter {
   readonly search?: string | undefined;
 }
 
+/** The times of creation from which alerts count. */
+export interface OutcomesSince {
+  readonly createdMs: number;
+  readonly resolvedMs: number;
+}
+
+export interface RuleOutcomes {
+  /** Alerts created since `createdMs`. */
+  readonly created: number;
+  /** How alerts created since `resolvedMs` were resolved. */
+  readonly resolutions: Readonly<Record<Resolution, number>>;
+}
+
 export type AlertSort = "created_at" | "last_event_at" | "severity" | "event_count";
 
 export interface AlertPage {
@@ -124,6 +137,8 @@ export interface AlertStore {
   totals(range: TimeRange): Promise<AlertTotals>;
   /** How alerts of a rule with this name were resolved. */
   resolutions(ruleName: string): Promise<Readonly<Record<Resolution, number>>>;
+  /** The alerts of rules with these names, in this order, from one pass over the alerts. */
+  outcomes(ruleNames: readonly string[], since: OutcomesSince): Promise<RuleOutcomes[]>;
   /** Changes are numbered in rising order. Alerts that changed after this number, as they are now. */
   changedSince(
     change: number,

@@ -567,6 +567,31 @@ export function alertsContract({ store, reopen }: ContractContext): void {
       });
     });
 
+    test("outcomes of several rules are counted from their times on", async () => {
+      const rule = (name: string) => ({ id: `rule_${name}`, name, description: "", tags: [] });
+      const [noisy, quiet] = [rule("site.noisy"), rule("site.quiet")];
+      const base = 50 * DAY_MS;
+      const at = (ms: number, more: Partial<Alert>) => newAlert({ createdAt: base + ms, ...more });
+      const resolved = (i: number) =>
+        ({ status: "resolved", resolvedAt: base * 2, resolution: RESOLUTIONS[i]! }) as const;
+      await commit(
+        at(-1, { rule: noisy, ...resolved(1) }),
+        at(0, { rule: noisy, ...resolved(1) }),
+        at(5, { rule: noisy, ...resolved(0) }),
+        at(10, { rule: noisy, ...resolved(1) }),
+        at(11, { rule: noisy }),
+        at(10, { rule: quiet, ...resolved(3) }),
+      );
+      const since = { createdMs: base + 10, resolvedMs: base };
+      const none = { true_positive: 0, false_positive: 0, benign: 0, duplicate: 0 };
+      expect(await store().alerts.outcomes([quiet.name, "site.unheard", noisy.name], since)).toEqual([
+        { created: 1, resolutions: { ...none, duplicate: 1 } },
+        { created: 0, resolutions: none },
+        { created: 2, resolutions: { ...none, true_positive: 1, false_positive: 2 } },
+      ]);
+      expect(await store().alerts.outcomes([], since)).toEqual([]);
+    });
+
     test("resolutions are counted by the name of the rule", async () => {
       const rule = { id: "rule_r", name: "site.resolved", description: "", tags: [] };
       const resolved = [0, 1, 1, 3].map((i) =>

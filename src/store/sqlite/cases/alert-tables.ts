@@ -19,6 +19,8 @@ import type {
   ChangedAlert,
   NewTimelineEntry,
   UnresolvedQuery,
+  OutcomesSince,
+  RuleOutcomes,
 } from "../../ports/alert-store.ts";
 import { QueryRefused } from "../../ports/store-errors.ts";
 import { textWords } from "../../search/indexed-words.ts";
@@ -196,6 +198,10 @@ export class AlertTables {
 
   resolutions(ruleName: string): Record<Resolution, number> {
     return this.#columns.resolutions(ruleName);
+  }
+
+  outcomes(ruleNames: readonly string[], since: OutcomesSince): RuleOutcomes[] {
+    return this.#columns.outcomes(ruleNames, since);
   }
 
   list(filter: AlertFilter, position: Position, sort: AlertSort, descending: boolean): JsonText<AlertPage> {

@@ -46,6 +46,7 @@ export class SqliteCaseDatabase {
       "countUnresolved",
       "totals",
       "resolutions",
+      "outcomes",
       "changedSince",
       "lastChange",
       "lastId",
