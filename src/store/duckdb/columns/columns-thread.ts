@@ -1,6 +1,7 @@
 import { workerData } from "node:worker_threads";
 import { serveThread } from "../../../lib/thread.ts";
 import type { Condition } from "../../../model/condition.ts";
+import type { EntityMatches, EntityQuery } from "../../../model/entity-query.ts";
 import type { SearchQuery, TimeRange } from "../../../model/query.ts";
 import type { Projection } from "../../ports/projection.ts";
 import type { NumberedContext } from "../../queries/queries-in-flight.ts";
@@ -12,6 +13,7 @@ import {
   type ColumnStatus,
 } from "./column-database.ts";
 import { countMatches, lastArrivals, newestMatches, rangeSql, scanMatches, searchMatches } from "./column-queries.ts";
+import { searchEntities } from "./entity-search.ts";
 import { isQuick } from "./condition-cost.ts";
 import type { CommittedRows, JournalFollower } from "./journal-follower.ts";
 import { MEMTABLE_ROWS_MAX } from "./memtables.ts";
@@ -109,6 +111,10 @@ const api = {
   search(context: NumberedContext, search: SearchQuery): ReturnType<typeof searchMatches> {
     const lane = search.aggs.length > 0 || search.sort.length > 0 ? "heavy" : laneOf(search.condition);
     return runner.run(context, lane, (query) => searchMatches(query, search));
+  },
+
+  entities(context: NumberedContext, query: EntityQuery): Promise<EntityMatches> {
+    return runner.run(context, "quick", (running) => searchEntities(running, query));
   },
 
   scan(
