@@ -55,6 +55,7 @@ interface EndpointCall<Query, Params, Body> {
 /** The groups of calls in the OpenAPI document. */
 export const TAGS = {
   Events: "submit, list and search events",
+  Entities: "addresses, people, doors, cameras, devices and numbers that events name",
   Exports: "events as files",
   Alerts: "list alerts and handle them",
   Notifications: "messages about alerts, and their delivery",

@@ -32,6 +32,7 @@ import { enrichmentEndpoints } from "./enrichment-endpoints.ts";
 import { addEndpoint, type Endpoint } from "./endpoint.ts";
 import { metaOf } from "./response.ts";
 import { eventEndpoints } from "./event-endpoints.ts";
+import { entityEndpoints } from "./entity-endpoints.ts";
 import { exportEndpoints } from "./export-endpoints.ts";
 import { FileDescriptorMonitor } from "./file-descriptors.ts";
 import { flowEndpoints } from "./flow-endpoints.ts";
@@ -130,6 +131,7 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
   app.addHook("preClose", async () => streams.close());
   const endpoints: Endpoint[] = [
     ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits, now }),
+    ...entityEndpoints({ store, now }),
     ...exportEndpoints(exportRunner, store, sources),
     ...alertEndpoints({ alerts, store, details, sources, now }),
     ...alertEventEndpoints(store),
