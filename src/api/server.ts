@@ -16,6 +16,7 @@ import { mayStandInPath } from "../model/key.ts";
 import type { RetentionStatus } from "../model/retention-status.ts";
 import type { Channel } from "../model/rule.ts";
 import type { Store } from "../store/ports/store.ts";
+import { alertBulkEndpoint } from "./alert-bulk-endpoint.ts";
 import { AlertDetails } from "./alert-detail.ts";
 import { alertEventEndpoints } from "./alert-event-endpoints.ts";
 import { alertEndpoints } from "./alert-endpoints.ts";
@@ -122,6 +123,7 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
     ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits }),
     ...exportEndpoints(exportRunner, store, sources),
     ...alertEndpoints({ alerts, store, details, sources, now }),
+    alertBulkEndpoint({ alerts, store, sources }),
     ...alertEventEndpoints(store),
     ...alertWorkEndpoints(alerts, details),
     ...analysisEndpoints(analyse, details),
