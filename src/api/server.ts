@@ -17,6 +17,7 @@ import { mayStandInPath } from "../model/key.ts";
 import type { RetentionStatus } from "../model/retention-status.ts";
 import type { Channel } from "../model/rule.ts";
 import type { Store } from "../store/ports/store.ts";
+import { alertBulkEndpoint } from "./alert-bulk-endpoint.ts";
 import { AlertDetails } from "./alert-detail.ts";
 import { alertEventEndpoints } from "./alert-event-endpoints.ts";
 import { alertEndpoints } from "./alert-endpoints.ts";
@@ -134,6 +135,7 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
     ...entityEndpoints({ store, now }),
     ...exportEndpoints(exportRunner, store, sources),
     ...alertEndpoints({ alerts, store, details, sources, now }),
+    alertBulkEndpoint({ alerts, store, sources }),
     ...alertEventEndpoints(store),
     ...alertWorkEndpoints(alerts, details),
     ...analysisEndpoints(analyse, details),

@@ -14,6 +14,8 @@ export const COMMENT_BYTES_MAX = 64 * 1024;
 export const COMMENTS_MAX = 1000;
 export const ACTIONS_TAKEN_MAX = 100;
 export const BULK_ALERTS_MAX = 500;
+/** Alerts that one change by a query covers. */
+export const BULK_QUERY_ALERTS_MAX = 10_000;
 
 export interface AiAnalysis {
   readonly summary: string;
@@ -177,7 +179,7 @@ const commentSchema = z
     author: z.string(),
     created_at: z.string(),
   })
-  .meta({ id: "Comment" });
+  .meta({ id: "AlertComment" });
 export { commentSchema };
 
 const KINDS = [

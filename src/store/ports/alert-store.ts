@@ -46,6 +46,11 @@ export interface AlertPage {
   readonly nextCursor: string | null;
 }
 
+export interface AlertIds {
+  readonly total: number;
+  readonly ids: readonly string[];
+}
+
 /** New alerts have version 1; a changed alert has the stored version plus one. */
 export type ChangedAlert = AlertSummary & {
   /** If omitted, the stored ones stay. */
@@ -134,6 +139,8 @@ export interface AlertStore {
     descending: boolean,
     context?: QueryContext,
   ): Promise<AlertPage>;
+  /** Ids of the newest matching alerts by `createdAt`, newest first, and the number of all. */
+  ids(filter: AlertFilter, limit: number, context?: QueryContext): Promise<AlertIds>;
   totals(range: TimeRange): Promise<AlertTotals>;
   /** How alerts of a rule with this name were resolved. */
   resolutions(ruleName: string): Promise<Readonly<Record<Resolution, number>>>;

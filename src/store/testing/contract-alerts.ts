@@ -533,6 +533,22 @@ export function alertsContract({ store, reopen }: ContractContext): void {
       expect(walked).toEqual(wanted);
     });
 
+    test("the ids of matching alerts are the newest first, with the number of all", async () => {
+      await fc.assert(
+        fc.asyncProperty(filters, fc.integer({ min: 1, max: 400 }), async (filter, limit) => {
+          const { items } = await store().alerts.list(
+            only(filter),
+            { mode: "page", page: 1, size: 1000 },
+            "created_at",
+            true,
+          );
+          const found = await store().alerts.ids(only(filter), limit);
+          expect(found).toEqual({ total: items.length, ids: ids(items).slice(0, limit) });
+        }),
+        { numRuns: 40 },
+      );
+    });
+
     test("an unknown cursor and a search without a word are refused with the field's name", async () => {
       const unknown = store().alerts.list({}, { mode: "cursor", after: "alt_0", size: 5 }, "created_at", true);
       await expect(unknown).rejects.toThrow(QueryRefused);

@@ -13,6 +13,7 @@ import type {
   AlertEventsPage,
   AlertEventsQuery,
   AlertFilter,
+  AlertIds,
   AlertPage,
   AlertSort,
   AlertTotals,
@@ -217,6 +218,21 @@ export class AlertTables {
     slices: TimeSlices,
   ): Promise<JsonText<AlertPage>> {
     return this.#search.find(words, filter, slices, (found) => this.#page({ filter, found, ...order }, position));
+  }
+
+  ids(filter: AlertFilter, limit: number): AlertIds {
+    return this.#idsOf(filter, undefined, limit);
+  }
+
+  /** The same for a filter with search words. */
+  searchIds(words: string, filter: AlertFilter, limit: number, slices: TimeSlices): Promise<AlertIds> {
+    return this.#search.find(words, filter, slices, (found) => this.#idsOf(filter, found, limit));
+  }
+
+  #idsOf(filter: AlertFilter, found: Uint8Array | undefined, limit: number): AlertIds {
+    const order = { sort: "created_at", descending: true, after: undefined, offset: 0 } as const;
+    const { total, slots } = this.#columns.select({ filter, found, ...order, limit });
+    return { total, ids: slots.map((slot) => this.#idOf(slot)) };
   }
 
   #page(
