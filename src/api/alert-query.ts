@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { BESIDE_OTHERS } from "../lib/fault.ts";
-import { boundSchema, refuseBackwards } from "../model/query.ts";
+import { boundSchema, refuseBackwards } from "../model/time-bound.ts";
 import type { AlertFilter } from "../store/ports/alert-store.ts";
 import { alertFilters } from "./alert-endpoints.ts";
 import { searchParameter } from "./paging.ts";

@@ -3,7 +3,7 @@ import { canonicalAddress } from "../lib/ip.ts";
 import { DAY_MS, formatTime } from "../lib/time.ts";
 import { ENTITY_CHARACTERS_MAX, ENTITY_KINDS } from "../model/entity.ts";
 import type { EntitySummary } from "../model/entity-query.ts";
-import { boundParameter } from "../model/query.ts";
+import { boundParameter } from "../model/time-bound.ts";
 import type { Store } from "../store/ports/store.ts";
 import { abortOnDisconnect } from "./client-disconnect.ts";
 import { commaListParameter } from "./comma-list.ts";
