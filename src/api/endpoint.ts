@@ -55,7 +55,7 @@ export const TAGS = {
   Flows: "network traffic, aggregated by minute",
   Collectors: "webhooks and the status of the collectors",
   Keys: "API keys",
-  Service: "health, readiness and metrics",
+  Service: "the site, health, readiness and metrics",
 } as const;
 type Tag = keyof typeof TAGS;
 

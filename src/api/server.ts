@@ -41,6 +41,7 @@ import { invalid, Problem, problemBody, toProblem } from "./problems.ts";
 import { MemoryBudget } from "./memory-budget.ts";
 import { importEndpoints } from "./rule-import-endpoint.ts";
 import { ruleEndpoints } from "./rule-endpoints.ts";
+import { siteEndpoint } from "./site-endpoint.ts";
 import { simulateEndpoints } from "./simulate-endpoint.ts";
 import { streamEndpoint, StreamHub } from "./stream-endpoint.ts";
 import { addStatusRoutes, type DetectionStatus } from "./status-endpoints.ts";
@@ -126,6 +127,7 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
     ...importEndpoints({ rulebook, settings }),
     ...flowEndpoints({ store, hostnameOf: (address) => hostnames.nameOf(address), now }),
     ...collectorEndpoints(collectorStatus),
+    siteEndpoint({ settings, store, retention: options.retention, collectorStatus, now }),
     ...enrichmentEndpoints(() => options.enrichment.status),
     ...collectEndpoints({ posts: options.posts, bodyBytesMax: settings.bodyLimits.batchBytes }),
     ...keyEndpoints({ keys: store.keys, limits, now }),
