@@ -139,7 +139,7 @@ test("a sender has its rate, and its last line with how it was understood", asyn
   await say("<38>1 2026-11-15T10:00:00Z gateway sshd 1 - - Failed password for root from 192.0.2.10 port 50000 ssh2");
   const login = await senderWithLast("Failed password");
   expect(login.last_line).toMatchObject({
-    outcome: "event",
+    outcome: "events",
     format: "ssh-logins",
     type: "login_failure",
     message: null,
@@ -147,11 +147,11 @@ test("a sender has its rate, and its last line with how it was understood", asyn
   expect(login).toMatchObject({ per_minute: 1, address: "127.0.0.1" });
 
   await say("<14>gateway CEF:0|Example|Network|1|201|Threat Detected and Blocked|7|src=8.8.8.8 act=blocked");
-  expect((await senderWithLast("CEF:0")).last_line).toMatchObject({ outcome: "event", format: "cef" });
+  expect((await senderWithLast("CEF:0")).last_line).toMatchObject({ outcome: "events", format: "cef" });
 
   await say(`a kettle \u0007 boils ${"x".repeat(500)}`);
   const { last_line: kettle, history } = await senderWithLast("a kettle");
-  expect(kettle).toMatchObject({ outcome: "event", format: null, type: "unparsed" });
+  expect(kettle).toMatchObject({ outcome: "events", format: null, type: "unparsed" });
   expect(kettle.text).toHaveLength(200);
   expect(kettle.text).toContain("kettle · boils");
   expect(history.reduce((sum: number, count: number) => sum + count)).toBe(3);
@@ -171,7 +171,7 @@ test("a webhook has its rate, and its last item with secrets redacted", async ()
   const body = { from: "100", to: "101", status: "answered", uuid: "c-1", token: "hunter2", duration: 5 };
   expect((await server.call("POST", "/v1/collect/talk", { body })).status).toBe(200);
   const talk = (await collectors()).webhooks.find(({ name }: any) => name === "talk");
-  expect(talk).toMatchObject({ per_minute: 1, last_line: { outcome: "event", format: "talk", message: null } });
+  expect(talk).toMatchObject({ per_minute: 1, last_line: { outcome: "events", format: "talk", message: null } });
   expect(talk.last_line.text).toContain('"from":"100"');
   expect(talk.last_line.text).not.toContain("hunter2");
   const silent = (await collectors()).webhooks.find(({ name }: any) => name === "protect");

@@ -66,7 +66,7 @@ export const TAGS = {
   Keys: "API keys",
   Views: "saved views of the console",
   Session: "sign in to the console and out of it",
-  Service: "health, readiness and metrics",
+  Service: "the site, health, readiness and metrics",
 } as const;
 type Tag = keyof typeof TAGS;
 

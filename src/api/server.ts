@@ -50,6 +50,7 @@ import { ruleEndpoints } from "./rule-endpoints.ts";
 import { readSessionCookie, refuseForgery } from "./session-cookie.ts";
 import { sessionEndpoints } from "./session-endpoints.ts";
 import { Sessions } from "./sessions.ts";
+import { siteEndpoint } from "./site-endpoint.ts";
 import { simulateEndpoints } from "./simulate-endpoint.ts";
 import { streamEndpoint, StreamHub } from "./stream-endpoint.ts";
 import { viewEndpoints } from "./view-endpoints.ts";
@@ -146,6 +147,7 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
     ...importEndpoints({ rulebook, settings }),
     ...flowEndpoints({ store, hostnameOf: (address) => hostnames.nameOf(address), now }),
     ...collectorEndpoints(collectorStatus),
+    siteEndpoint({ settings, store, retention: options.retention, collectorStatus, now }),
     ...enrichmentEndpoints(() => options.enrichment.status),
     ...collectEndpoints({ posts: options.posts, bodyBytesMax: settings.bodyLimits.batchBytes }),
     ...keyEndpoints({ keys: store.keys, views: store.views, limits, now }),

@@ -37,7 +37,7 @@ export interface LastRefusal {
   readonly atMs: number;
 }
 
-export const LINE_OUTCOMES = ["event", "flow", "nothing", "refused"] as const;
+export const LINE_OUTCOMES = ["events", "flows", "nothing", "refused"] as const;
 export type LineOutcome = (typeof LINE_OUTCOMES)[number];
 
 /** The last input, and how it was understood. */
@@ -115,8 +115,6 @@ export interface PostStatus extends CollectCounts, InputStatus {
   readonly lastRefusal: LastRefusal | null;
 }
 
-const OUTCOMES = { events: "event", flows: "flow", nothing: "nothing" } as const satisfies Record<string, LineOutcome>;
-
 function noRefusals(): Record<RefusalReason, number> {
   return Object.fromEntries(REFUSAL_REASONS.map((reason) => [reason, 0])) as Record<RefusalReason, number>;
 }
@@ -145,7 +143,7 @@ export class CollectTally implements CollectCounts {
     this.#lastUnderstood = {
       text: startOf(text),
       atMs,
-      outcome: OUTCOMES[reading.kind],
+      outcome: reading.kind,
       format: isUnparsed ? null : (reading.format ?? format),
       type,
     };
