@@ -23,7 +23,7 @@ import { enableExactJson } from "./lib/exact-json.ts";
 import { registerThreadMetrics } from "./lib/memory-metrics.ts";
 import { openIntake, type Intake } from "./intake/intake.ts";
 import { openChannels } from "./notify/open-channels.ts";
-import { alertUrl, openNotifier } from "./notify/notifier.ts";
+import { alertLinks, openNotifier } from "./notify/notifier.ts";
 import type { Alert, AlertSummary } from "./model/alert.ts";
 import { SEVERITIES, type Severity } from "./model/event.ts";
 import type { Finding } from "./model/finding.ts";
@@ -232,9 +232,10 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     // Last, because messages contain the address of the service.
     const { consoleUrl, perMinuteMax, retryHours } = settings.notifications;
     for (const { path, message } of crossCheckWarnings(settings)) log.warn(`${path}: ${message}`);
-    const urlOf = (id: string) => alertUrl(consoleUrl ?? address, id);
+    const { isBuilt: hasConsole } = consolePages;
+    const linksTo = (id: string) => alertLinks(consoleUrl ?? address, id, { hasConsole });
     const retryMs = retryHours * HOUR_MS;
-    opens("notifier", await openNotifier({ store, channels, perMinuteMax, retryMs, urlOf, registry, log, now }));
+    opens("notifier", await openNotifier({ store, channels, perMinuteMax, retryMs, linksTo, registry, log, now }));
     return { address, port, store, intake, close };
   });
 }

@@ -4,6 +4,9 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { brotliCompressSync, brotliDecompressSync, gzipSync, gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { rule } from "../api/rule-endpoints.fixture.ts";
+import { describeFaults, loadSettings } from "../config/config.ts";
+import { startHttpPeer } from "../notify/peers.fixture.ts";
 import { openTestServer, type TestServer } from "../../test/api-server.ts";
 
 const INDEX = "<!doctype html><title>Console</title><script type=module src=/assets/app-1a2b.js></script>";
@@ -225,4 +228,31 @@ describe("without a build", () => {
     expect([status, bytes.toString()]).toEqual([200, INDEX]);
     expect(served.log).toContainEqual(expect.objectContaining({ reason: "no memory", level: "warn" }));
   });
+});
+
+test("a message about an alert links to the console where one is served, and else to the API", async () => {
+  for (const [consoleFolder, path] of [
+    [folder, /^http:\/\/127\.0\.0\.1:\d+\/alerts\?alert=alt_\w+$/],
+    [join(folder, "none"), /^http:\/\/127\.0\.0\.1:\d+\/v1\/alerts\/alt_\w+$/],
+  ] as const) {
+    const peer = await startHttpPeer();
+    onTestFinished(() => peer.close());
+    const loaded = loadSettings({ environment: {}, workingFolder: folder });
+    if ("faults" in loaded) throw new Error(describeFaults(loaded.faults));
+    const { notifications } = loaded.settings;
+    const told = { ...notifications, webhookUrl: peer.url, webhookSecret: "s", privateAddresses: true };
+    const service = await openTestServer({ consoleFolder, settings: { notifications: told } });
+    onTestFinished(() => service.close());
+    const made = await service.call("POST", "/v1/rules", {
+      body: rule({ conditions: [{ field: "type", equals: "alarm" }], actions: [{ alert: { channels: ["webhook"] } }] }),
+    });
+    expect(made.status, made.text).toBe(201);
+    await service.call("POST", "/v1/events", {
+      body: { type: "alarm", source: "custom", severity: "low", data: {} },
+    });
+    await expect.poll(() => peer.received.length).toBe(1);
+    const [{ url, api_url: apiUrl }] = peer.received[0]!.body.notifications;
+    expect(url).toMatch(path);
+    expect(apiUrl).toMatch(/\/v1\/alerts\/alt_\w+$/);
+  }
 });
