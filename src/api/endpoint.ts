@@ -47,7 +47,7 @@ interface EndpointCall<Query, Params, Body> {
 /** The groups of calls in the OpenAPI document. */
 export const TAGS = {
   Events: "submit, list and search events",
-  Exports: "events as files",
+  Exports: "events and alerts as files",
   Alerts: "list alerts and handle them",
   Notifications: "messages about alerts, and their delivery",
   Rules: "detection rules",

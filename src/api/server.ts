@@ -20,6 +20,8 @@ import { alertBulkEndpoint } from "./alert-bulk-endpoint.ts";
 import { AlertDetails } from "./alert-detail.ts";
 import { alertEventEndpoints } from "./alert-event-endpoints.ts";
 import { alertEndpoints } from "./alert-endpoints.ts";
+import { alertQuerySchema } from "./alert-query.ts";
+import { alertExportEndpoints } from "./alert-export-endpoints.ts";
 import { alertWorkEndpoints } from "./alert-work-endpoints.ts";
 import { analysisEndpoints, type Analyse } from "./analysis-endpoints.ts";
 import { createAuthenticate, requireScopes } from "./auth.ts";
@@ -116,14 +118,16 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
   addRequestMetrics(app, registry);
   addAdmission(app, { store, limits, now });
   const sources = sourceNames(settings.platform);
+  const querySchema = alertQuerySchema(sources);
   const details = new AlertDetails({ store, findRule: (id) => rulebook.find(id) });
   const streams = new StreamHub({ store, registry, log, now });
   app.addHook("preClose", async () => streams.close());
   const endpoints: Endpoint[] = [
     ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits }),
     ...exportEndpoints(exportRunner, store, sources),
+    ...alertExportEndpoints(exportRunner, store, querySchema),
     ...alertEndpoints({ alerts, store, details, sources, now }),
-    alertBulkEndpoint({ alerts, store, sources }),
+    alertBulkEndpoint({ alerts, store, querySchema }),
     ...alertEventEndpoints(store),
     ...alertWorkEndpoints(alerts, details),
     ...analysisEndpoints(analyse, details),
