@@ -10,7 +10,7 @@ import type { ApiKey } from "../model/key.ts";
 import type { Store } from "../store/ports/store.ts";
 import { ALERT_EXAMPLE } from "./alert-examples.ts";
 import { assigneeSchema, commentText } from "./alert-fields.ts";
-import { alertFilterOf, alertQuerySchema } from "./alert-query.ts";
+import { alertFilterOf, type AlertQuerySchema } from "./alert-query.ts";
 import { abortOnDisconnect } from "./client-disconnect.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
 import { Problem } from "./problems.ts";
@@ -39,7 +39,7 @@ const FIELDS_OF_ACTIONS = {
   { readonly takenBy: readonly BulkAction[]; readonly requiredBy: readonly BulkAction[] }
 >;
 
-function bulkSchema(sources: readonly string[]) {
+function bulkSchema(querySchema: AlertQuerySchema) {
   return z
     .strictObject({
       alert_ids: z
@@ -50,7 +50,7 @@ function bulkSchema(sources: readonly string[]) {
         .meta({ uniqueItems: true })
         .optional()
         .describe("the alerts; either these or `query`"),
-      query: alertQuerySchema(sources)
+      query: querySchema
         .optional()
         .describe(`all alerts that match, the newest ${BULK_QUERY_ALERTS_MAX.toLocaleString("en")} at a time`),
       action: z.enum(ACTIONS),
@@ -148,10 +148,10 @@ function resultView(result: BulkResult, matched: number, isDryRun: boolean): z.i
 export interface AlertBulkOptions {
   readonly alerts: Alerts;
   readonly store: Pick<Store, "alerts">;
-  readonly sources: readonly string[];
+  readonly querySchema: AlertQuerySchema;
 }
 
-export function alertBulkEndpoint({ alerts, store, sources }: AlertBulkOptions): Endpoint {
+export function alertBulkEndpoint({ alerts, store, querySchema }: AlertBulkOptions): Endpoint {
   let running = 0;
   const change = async (ids: readonly string[], matched: number, body: BulkRequest, key: ApiKey) => {
     const options = { actor: key.name, isDryRun: body.dry_run, listedMax: SUCCEEDED_LISTED_MAX };
@@ -170,7 +170,7 @@ export function alertBulkEndpoint({ alerts, store, sources }: AlertBulkOptions):
       "Alerts are processed independently and in batches: `failed` lists each refused alert with the reason, all others are changed. " +
       `At most ${QUERIES_RUNNING_MAX} requests with a query run at a time (503 past that).`,
     scopes: ["alerts:write"],
-    body: bulkSchema(sources),
+    body: bulkSchema(querySchema),
     example: { alert_ids: [ALERT_EXAMPLE.id], action: "resolve", resolution: "duplicate", comment: "One scan" },
     responses: {
       200: {

@@ -43,7 +43,10 @@ export function alertQuerySchema(sources: readonly string[]) {
     });
 }
 
-export function alertFilterOf(query: z.output<ReturnType<typeof alertQuerySchema>>): AlertFilter {
+/** Made once for all calls: a schema with a name may be in the OpenAPI document only once. */
+export type AlertQuerySchema = ReturnType<typeof alertQuerySchema>;
+
+export function alertFilterOf(query: z.output<AlertQuerySchema>): AlertFilter {
   const { rule_name: ruleName, from: fromMs, to: toMs, ...filters } = query;
   return { ...filters, ruleName, fromMs, toMs };
 }

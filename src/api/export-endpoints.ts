@@ -3,17 +3,15 @@ import {
   EXPORTS_KEPT_PER_KEY_MAX,
   EXPORTS_UNFINISHED_PER_KEY_MAX,
   EXPORTS_QUEUED_MAX,
-  TooManyExports,
   type ExportRunner,
 } from "../exports/export-runner.ts";
 import type { Store } from "../store/ports/store.ts";
 import { markIncomplete } from "./incomplete-response.ts";
 import { BESIDE_OTHERS } from "../lib/fault.ts";
-import { formatTime } from "../lib/time.ts";
-import { exportRequestSchema, exportSchema, type ExportJob, type ExportQuery } from "../model/export.ts";
-import type { ApiKey } from "../model/key.ts";
+import { exportRequestSchema, exportSchema, type ExportQuery } from "../model/export.ts";
 import { toCondition } from "../model/query.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
+<<<<<<< HEAD
 import { data } from "./response.ts";
 import { listPage, pagingParameters, positionOf, refuseMixedPaging } from "./paging.ts";
 import { invalid, Problem } from "./problems.ts";
@@ -36,26 +34,16 @@ const EXPORT_EXAMPLE = {
 
 const EXPORT_ID = /^exp_[0-9a-f]{32}$/;
 const idParams = z.object({ id: z.string() });
+=======
+import { sourceFaults } from "./sources.ts";
+import { createdResponse, createExport, exportExample, storedExportEndpoints } from "./stored-exports.ts";
+>>>>>>> api-alertwork
 
 export function exportEndpoints(
   runner: ExportRunner,
   store: Pick<Store, "missing">,
   sources: readonly string[],
 ): Endpoint[] {
-  const find = (id: string): ExportJob => {
-    const job = runner.get(id);
-    if (!job) throw new Problem("not_found", `export ${id} does not exist; exports expire after 24 hours`);
-    return job;
-  };
-  const create: ExportRunner["create"] = async (request) => {
-    try {
-      return await runner.create(request);
-    } catch (error) {
-      if (!(error instanceof TooManyExports)) throw error;
-      const headers = { "Retry-After": String(error.retryAfterSeconds) };
-      throw new Problem("rate_limited", error.message, { headers });
-    }
-  };
   return [
     endpoint({
       method: "POST",
@@ -78,14 +66,15 @@ export function exportEndpoints(
         query: { bool: { must: [{ field: "severity", in: ["critical", "high"] }] } },
         fields: ["timestamp", "type", "severity", "raw.src_ip"],
       },
-      responses: { 201: { description: "the export", data: exportSchema, example: EXPORT_EXAMPLE } },
+      responses: { 201: { description: "the export", data: exportSchema, example: exportExample("events") } },
       headers: { 201: ["Location"] },
       handle: async ({ body, key }) => {
-        const job = await create({ format: body.format, question: exportQuery(body), owner: key.id });
-        const response = data(exportView(job), 201, { Location: `/v1/events/exports/${job.id}` });
-        return markIncomplete(response, store, "events", job.question);
+        const question = exportQuery(body);
+        const job = await createExport(runner, { format: body.format, question, owner: key.id });
+        return markIncomplete(createdResponse(job), store, "events", question);
       },
     }),
+<<<<<<< HEAD
     endpoint({
       method: "GET",
       path: "/v1/events/exports",
@@ -198,26 +187,17 @@ export function exportEndpoints(
           },
         };
       },
+=======
+    ...storedExportEndpoints({
+      runner,
+      subject: "events",
+      scope: "events:read",
+      noun: "Export",
+      annotate: (response, { question }) =>
+        question.subject === "alerts" ? response : markIncomplete(response, store, "events", question),
+>>>>>>> api-alertwork
     }),
   ];
-}
-
-function requireOwner(owner: string | null, key: ApiKey): void {
-  if (owner === null || owner === key.id || key.scopes.includes("keys:manage")) return;
-  throw new Problem(
-    "forbidden",
-    "the export belongs to another key; delete it with that key or with one that has the scope keys:manage",
-  );
-}
-
-function notReady({ id, status, error }: ExportJob): Problem {
-  if (status === "failed") {
-    const reason = error === null ? "" : ` (${error})`;
-    return new Problem("not_found", `export ${id} failed and has no file${reason}`);
-  }
-  return new Problem("not_found", `export ${id} is not completed yet (${status}); try again later`, {
-    headers: { "Retry-After": String(DOWNLOAD_RETRY_SECONDS) },
-  });
 }
 
 /** The time range of the export and that of its query both apply. */
@@ -225,19 +205,4 @@ function exportQuery({ time_range, query, fields }: z.infer<typeof exportRequest
   const fromMs = Math.max(time_range.from, query?.time_range?.from ?? time_range.from);
   const toMs = Math.min(time_range.to, query?.time_range?.to ?? time_range.to);
   return { condition: toCondition(query?.bool), fromMs, toMs: Math.max(fromMs, toMs), fields: fields ?? null };
-}
-
-function exportView(job: ExportJob): z.infer<typeof exportSchema> {
-  return {
-    id: job.id,
-    status: job.status,
-    format: job.format,
-    row_count: job.rowCount,
-    size_bytes: job.sizeBytes,
-    created_at: formatTime(job.createdAt),
-    completed_at: job.completedAt === null ? null : formatTime(job.completedAt),
-    expires_at: formatTime(job.expiresAt),
-    download_url: `/v1/events/exports/${job.id}/download`,
-    error: job.error,
-  };
 }

@@ -21,6 +21,8 @@ import { alertBulkEndpoint } from "./alert-bulk-endpoint.ts";
 import { AlertDetails } from "./alert-detail.ts";
 import { alertEventEndpoints } from "./alert-event-endpoints.ts";
 import { alertEndpoints } from "./alert-endpoints.ts";
+import { alertQuerySchema } from "./alert-query.ts";
+import { alertExportEndpoints } from "./alert-export-endpoints.ts";
 import { alertWorkEndpoints } from "./alert-work-endpoints.ts";
 import { analysisEndpoints, type Analyse } from "./analysis-endpoints.ts";
 import { createAuthenticate, requireScopes, type Authenticate, type Credentials } from "./auth.ts";
@@ -128,6 +130,7 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
   serveConsole(app, options.consolePages);
   addAdmission(app, { authenticate, sessions, limits, now });
   const sources = sourceNames(settings.platform);
+  const querySchema = alertQuerySchema(sources);
   const details = new AlertDetails({ store, findRule: (id) => rulebook.find(id) });
   const streams = new StreamHub({ store, registry, log, now });
   app.addHook("preClose", async () => streams.close());
@@ -135,8 +138,9 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
     ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits, now }),
     ...entityEndpoints({ store, now }),
     ...exportEndpoints(exportRunner, store, sources),
+    ...alertExportEndpoints(exportRunner, store, querySchema),
     ...alertEndpoints({ alerts, store, details, sources, now }),
-    alertBulkEndpoint({ alerts, store, sources }),
+    alertBulkEndpoint({ alerts, store, querySchema }),
     ...alertEventEndpoints(store),
     ...alertWorkEndpoints(alerts, details),
     ...analysisEndpoints(analyse, details),

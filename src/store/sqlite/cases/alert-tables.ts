@@ -232,7 +232,10 @@ export class AlertTables {
   #idsOf(filter: AlertFilter, found: Uint8Array | undefined, limit: number): AlertIds {
     const order = { sort: "created_at", descending: true, after: undefined, offset: 0 } as const;
     const { total, slots } = this.#columns.select({ filter, found, ...order, limit });
-    return { total, ids: slots.map((slot) => this.#idOf(slot)) };
+    const rows = this.#sql
+      .read("SELECT alerts.id FROM json_each(?) AS slot JOIN alerts ON seq = slot.value + 1 ORDER BY slot.key")
+      .all(JSON.stringify(slots)) as { id: string }[];
+    return { total, ids: rows.map(({ id }) => id) };
   }
 
   #page(
