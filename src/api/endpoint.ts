@@ -55,12 +55,8 @@ interface EndpointCall<Query, Params, Body> {
 /** The groups of calls in the OpenAPI document. */
 export const TAGS = {
   Events: "submit, list and search events",
-<<<<<<< HEAD
   Entities: "addresses, people, doors, cameras, devices and numbers that events name",
-  Exports: "events as files",
-=======
   Exports: "events and alerts as files",
->>>>>>> api-alertwork
   Alerts: "list alerts and handle them",
   Notifications: "messages about alerts, and their delivery",
   Rules: "detection rules",

@@ -1,16 +1,18 @@
 import { z } from "zod";
-import { TooManyExports, type ExportRunner } from "../exports/export-runner.ts";
+import { EXPORTS_KEPT_PER_KEY_MAX, TooManyExports, type ExportRunner } from "../exports/export-runner.ts";
 import { formatTime } from "../lib/time.ts";
 import { exportSchema, subjectOf, type ExportJob, type ExportSubject } from "../model/export.ts";
 import type { ApiKey, Scope } from "../model/key.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
-import { Problem } from "./problems.ts";
+import { listPage, pagingParameters, positionOf, refuseMixedPaging } from "./paging.ts";
+import { invalid, Problem } from "./problems.ts";
 import { data, type ApiResponse } from "./response.ts";
 
 // The calls on an export that exists, which are the same for events and alerts.
 
 const DOWNLOAD_RETRY_SECONDS = 2;
 
+const EXPORT_ID = /^exp_[0-9a-f]{32}$/;
 const idParams = z.object({ id: z.string() });
 
 /** An export of this subject in the OpenAPI document. */
@@ -49,6 +51,34 @@ export function storedExportEndpoints(options: StoredExportOptions): Endpoint[] 
     throw new Problem("not_found", `export ${id} does not exist; exports expire after 24 hours`);
   };
   return [
+    endpoint({
+      method: "GET",
+      path: `/v1/${subject}/exports`,
+      operationId: `list${noun}s`,
+      tag: "Exports",
+      summary: `List the key's exports of ${subject}, newest first`,
+      description: `Exports that the key has created and that have not expired, at most ${EXPORTS_KEPT_PER_KEY_MAX}. Use pages or a cursor.`,
+      scopes: [scope],
+      query: refuseMixedPaging(z.strictObject(pagingParameters("export"))),
+      responses: {
+        200: { description: "one page of exports", data: z.array(exportSchema), paginated: true, example: [example] },
+      },
+      handle: ({ query, key }) => {
+        const position = positionOf(query);
+        const all = runner.list(key.id).filter((job) => subjectOf(job) === subject);
+        // Ids rise, so that a cursor stays valid after its export is deleted.
+        const after = position.mode === "cursor" ? position.after : undefined;
+        if (after !== undefined && !EXPORT_ID.test(after)) {
+          throw invalid([{ field: "after", message: "is not the id of an export" }]);
+        }
+        const rest = after === undefined ? all : all.filter(({ id }) => id < after);
+        const first = position.mode === "page" ? (position.page - 1) * position.size : 0;
+        const shown = rest.slice(first, first + position.size);
+        const nextCursor = rest.length > shown.length ? (shown.at(-1)?.id ?? null) : null;
+        const items = shown.map((job) => JSON.stringify(exportView(job)));
+        return listPage(position, { total: all.length, items, nextCursor });
+      },
+    }),
     endpoint({
       method: "GET",
       path: `/v1/${subject}/exports/:id`,
