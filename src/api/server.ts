@@ -21,6 +21,7 @@ import { analysisEndpoints, type Analyse } from "./analysis-endpoints.ts";
 import { createAuthenticate, requireScopes } from "./auth.ts";
 import { RequestBodies, ClientDisconnected, type MinimumRate } from "./body.ts";
 import { respondToMalformedRequest } from "./malformed-request.ts";
+import { channelEndpoints, type ChannelEndpointOptions } from "./channel-endpoints.ts";
 import { collectEndpoints } from "./collect-endpoints.ts";
 import { collectorEndpoints, type GetCollectorStatuses } from "./collector-endpoints.ts";
 import { limitConnections } from "./connections.ts";
@@ -86,6 +87,7 @@ export interface ServerOptions {
   readonly analyse: Analyse;
   /** The configured notification channels. */
   readonly channels: readonly Channel[];
+  readonly channelStatus: Omit<ChannelEndpointOptions, "notifications" | "channels">;
   readonly enrichment: { readonly status: EnrichmentStatus };
   readonly posts: Pick<PostCollector, "take">;
   readonly retention: { readonly status: RetentionStatus };
@@ -121,6 +123,7 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
     ...alertEndpoints({ alerts, store, sources, now }),
     ...analysisEndpoints(analyse, store),
     ...notificationEndpoints({ notifications: store.notifications, channels, now }),
+    ...channelEndpoints({ ...options.channelStatus, notifications: store.notifications, channels }),
     ...ruleEndpoints({ rulebook, sources, countMatches: () => detector.flush(), now }),
     ...simulateEndpoints({ store, sources, now }),
     streamEndpoint(streams, sources),
