@@ -28,6 +28,7 @@ import { analysisEndpoints, type Analyse } from "./analysis-endpoints.ts";
 import { createAuthenticate, requireScopes, type Authenticate, type Credentials } from "./auth.ts";
 import { RequestBodies, ClientDisconnected, type MinimumRate } from "./body.ts";
 import { respondToMalformedRequest } from "./malformed-request.ts";
+import { channelEndpoints, type ChannelEndpointOptions } from "./channel-endpoints.ts";
 import { collectEndpoints } from "./collect-endpoints.ts";
 import { collectorEndpoints, type GetCollectorStatuses } from "./collector-endpoints.ts";
 import { limitConnections } from "./connections.ts";
@@ -98,6 +99,7 @@ export interface ServerOptions {
   readonly analyse: Analyse;
   /** The configured notification channels. */
   readonly channels: readonly Channel[];
+  readonly channelStatus: Omit<ChannelEndpointOptions, "notifications" | "channels">;
   readonly enrichment: { readonly status: EnrichmentStatus };
   readonly posts: Pick<PostCollector, "take">;
   readonly retention: { readonly status: RetentionStatus };
@@ -145,6 +147,7 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
     ...alertWorkEndpoints(alerts, details),
     ...analysisEndpoints(analyse, details),
     ...notificationEndpoints({ notifications: store.notifications, channels, now }),
+    ...channelEndpoints({ ...options.channelStatus, notifications: store.notifications, channels }),
     ...ruleEndpoints({ rulebook, alerts: store.alerts, channels, sources, countMatches: () => detector.flush(), now }),
     ...simulateEndpoints({ store, sources, now }),
     streamEndpoint(streams, sources),
