@@ -5,7 +5,7 @@ import type { Alerts } from "../alerts/alerts.ts";
 import type { PostCollector } from "../collectors/http/post-collector.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Rulebook } from "../detection/rules/rulebook.ts";
-import type { EnrichmentStatus } from "../enrichment/enrichment-status.ts";
+import type { Enrichment } from "../enrichment/enrichment.ts";
 import type { Hostnames } from "../enrichment/hostnames.ts";
 import type { ExportRunner } from "../exports/export-runner.ts";
 import type { Intake } from "../intake/intake.ts";
@@ -31,6 +31,7 @@ import { eventEndpoints } from "./event-endpoints.ts";
 import { exportEndpoints } from "./export-endpoints.ts";
 import { FileDescriptorMonitor } from "./file-descriptors.ts";
 import { flowEndpoints } from "./flow-endpoints.ts";
+import { listEndpoints } from "./list-endpoints.ts";
 import { keyEndpoints } from "./key-endpoints.ts";
 import { limitHeaders, SECURITY_HEADERS, rateLimited } from "./response-headers.ts";
 import { openRateLimits, type RateLimits } from "./rate-limits.ts";
@@ -85,7 +86,7 @@ export interface ServerOptions {
   readonly analyse: Analyse;
   /** The configured notification channels. */
   readonly channels: readonly Channel[];
-  readonly enrichment: { readonly status: EnrichmentStatus };
+  readonly enrichment: Pick<Enrichment, "status" | "managedLists" | "fileLists">;
   readonly posts: Pick<PostCollector, "take">;
   readonly retention: { readonly status: RetentionStatus };
   readonly registry: Registry;
@@ -127,6 +128,12 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
     ...flowEndpoints({ store, hostnameOf: (address) => hostnames.nameOf(address), now }),
     ...collectorEndpoints(collectorStatus),
     ...enrichmentEndpoints(() => options.enrichment.status),
+    ...listEndpoints({
+      enrichment: options.enrichment,
+      rulebook,
+      importBytesMax: settings.bodyLimits.batchBytes,
+      now,
+    }),
     ...collectEndpoints({ posts: options.posts, bodyBytesMax: settings.bodyLimits.batchBytes }),
     ...keyEndpoints({ keys: store.keys, limits, now }),
   ];

@@ -2,6 +2,7 @@ import { storeContract } from "../testing/contract.ts";
 import { arrivalsContract, eventRemovalContract } from "../testing/contract-arrivals.ts";
 import { eventsContract, listsContract } from "../testing/contract-events.ts";
 import { keysContract } from "../testing/contract-keys.ts";
+import { managedListsContract } from "../testing/contract-lists.ts";
 import { openUnderTest } from "./embedded-store.fixture.ts";
 
 storeContract(
@@ -10,6 +11,7 @@ storeContract(
   eventsContract,
   listsContract,
   keysContract,
+  managedListsContract,
   arrivalsContract,
   eventRemovalContract,
 );

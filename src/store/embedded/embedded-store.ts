@@ -152,6 +152,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       flows,
       keys,
       exports: state.exports,
+      lists: state.lists,
       reputations: state.reputations,
       retention: {
         notes: async () => state.retention,
