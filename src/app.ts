@@ -96,6 +96,7 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
       await openEnrichment({
         settings: settings.enrichment,
         dataDir,
+        listStore: store.lists,
         reputationStore: store.reputations,
         events: store.events,
         annotate: (alertId, report) => alerts.addReputation(alertId, report),

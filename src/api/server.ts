@@ -6,7 +6,7 @@ import type { PostCollector } from "../collectors/http/post-collector.ts";
 import type { Settings } from "../config/settings.ts";
 import type { ConsolePages } from "../console/serve.ts";
 import type { Rulebook } from "../detection/rules/rulebook.ts";
-import type { EnrichmentStatus } from "../enrichment/enrichment-status.ts";
+import type { Enrichment } from "../enrichment/enrichment.ts";
 import type { Hostnames } from "../enrichment/hostnames.ts";
 import type { ExportRunner } from "../exports/export-runner.ts";
 import type { Intake } from "../intake/intake.ts";
@@ -40,6 +40,7 @@ import { entityEndpoints } from "./entity-endpoints.ts";
 import { exportEndpoints } from "./export-endpoints.ts";
 import { FileDescriptorMonitor } from "./file-descriptors.ts";
 import { flowEndpoints } from "./flow-endpoints.ts";
+import { listEndpoints } from "./list-endpoints.ts";
 import { keyEndpoints } from "./key-endpoints.ts";
 import { limitHeaders, SECURITY_HEADERS, rateLimited } from "./response-headers.ts";
 import { openRateLimits, type RateLimits } from "./rate-limits.ts";
@@ -100,7 +101,7 @@ export interface ServerOptions {
   /** The configured notification channels. */
   readonly channels: readonly Channel[];
   readonly channelStatus: Omit<ChannelEndpointOptions, "notifications" | "channels">;
-  readonly enrichment: { readonly status: EnrichmentStatus };
+  readonly enrichment: Pick<Enrichment, "status" | "managedLists" | "fileLists">;
   readonly posts: Pick<PostCollector, "take">;
   readonly retention: { readonly status: RetentionStatus };
   readonly consolePages: Pick<ConsolePages, "respond">;
@@ -156,6 +157,12 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
     ...collectorEndpoints(collectorStatus),
     siteEndpoint({ settings, store, retention: options.retention, collectorStatus, now }),
     ...enrichmentEndpoints(() => options.enrichment.status),
+    ...listEndpoints({
+      enrichment: options.enrichment,
+      rulebook,
+      importBytesMax: settings.bodyLimits.batchBytes,
+      now,
+    }),
     ...collectEndpoints({ posts: options.posts, bodyBytesMax: settings.bodyLimits.batchBytes }),
     ...keyEndpoints({ keys: store.keys, views: store.views, limits, now }),
     ...viewEndpoints({ views: store.views, now }),
