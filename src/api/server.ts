@@ -5,7 +5,7 @@ import type { Alerts } from "../alerts/alerts.ts";
 import type { PostCollector } from "../collectors/http/post-collector.ts";
 import type { Settings } from "../config/settings.ts";
 import type { Rulebook } from "../detection/rules/rulebook.ts";
-import type { EnrichmentStatus } from "../enrichment/enrichment-status.ts";
+import type { Enrichment } from "../enrichment/enrichment.ts";
 import type { Hostnames } from "../enrichment/hostnames.ts";
 import type { ExportRunner } from "../exports/export-runner.ts";
 import type { Intake } from "../intake/intake.ts";
@@ -86,7 +86,7 @@ export interface ServerOptions {
   readonly analyse: Analyse;
   /** The configured notification channels. */
   readonly channels: readonly Channel[];
-  readonly enrichment: { readonly status: EnrichmentStatus };
+  readonly enrichment: Pick<Enrichment, "status" | "enrich">;
   readonly posts: Pick<PostCollector, "take">;
   readonly retention: { readonly status: RetentionStatus };
   readonly registry: Registry;
@@ -117,7 +117,12 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
   app.addHook("preClose", async () => streams.close());
   const endpoints: Endpoint[] = [
     ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits }),
-    ...entityEndpoints({ store, now }),
+    ...entityEndpoints({
+      store,
+      enrich: (raw) => options.enrichment.enrich(raw),
+      hostnameOf: (address) => hostnames.nameOf(address),
+      now,
+    }),
     ...exportEndpoints(exportRunner, store, sources),
     ...alertEndpoints({ alerts, store, sources, now }),
     ...analysisEndpoints(analyse, store),

@@ -31,7 +31,10 @@ const rawArbitrary = fc.record(
   { requiredKeys: [] },
 );
 
-function reference(events: readonly EventDraft[], { search, isWhole, kinds, fromMs, toMs }: EntityQuery): EntitySummary[] {
+function reference(
+  events: readonly EventDraft[],
+  { search, isWhole, kinds, fromMs, toMs }: EntityQuery,
+): EntitySummary[] {
   const found = new Map<string, EntitySummary>();
   const needle = search.toLowerCase();
   for (const { raw, timestampMs } of events) {

@@ -10,8 +10,8 @@ import { Parameters, SEGMENTS } from "./sql.ts";
 // Searches for entities, on disk and in memtables.
 
 /** Entity rows that a search reads first: the newest days that have so many. If they have few matches, it reads more. */
-const FIRST_ROWS = 100_000;
-const MORE_ROWS_FACTOR = 4;
+const FIRST_ROWS = 50_000;
+const MORE_ROWS_FACTOR = 16;
 /** With so many matches, older days are left out. */
 const MATCHES_ENOUGH = 1000;
 /** If rows were merged with those of a memtable since the snapshot, the query would count them twice. */
