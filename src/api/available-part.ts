@@ -4,7 +4,7 @@ import { QueryRefused, StoreUnavailable } from "../store/ports/store-errors.ts";
 
 export interface UnavailablePart<Name> {
   readonly part: Name;
-  readonly reason: "scope" | "deadline" | "refused";
+  readonly reason: "missing_scope" | "deadline" | "refused";
   readonly message: string;
 }
 

@@ -273,7 +273,7 @@ describe("an entity", () => {
     const entity = await page("address/203.0.113.7", secret);
     expect(entity.alerts).toBeNull();
     expect(entity.unavailable).toEqual([
-      { part: "alerts", reason: "scope", message: "the key lacks the scope alerts:read" },
+      { part: "alerts", reason: "missing_scope", message: "the key lacks the scope alerts:read" },
     ]);
     expect(entity.events.total).toBe(3);
   });

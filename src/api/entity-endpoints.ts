@@ -128,7 +128,7 @@ export function entityEndpoints({ store, enrich, hostnameOf, now }: EntityEndpoi
         "Events, related entities, alerts and traffic in the range, and when the entity was first and last seen at all. An " +
         "entity that no stored event names has empty parts: an address may have traffic without events. The parts are " +
         `asked for at the same time. One that takes longer than ${PART_MS_MAX / 1000} s, or that the store refuses, is null ` +
-        "and listed in `unavailable` with the reason. `alerts` also needs the scope `alerts:read`; without it the part is null.",
+        "and listed in `unavailable` with the reason. `related` is from the newest 1,000 events. `alerts` also needs the scope `alerts:read`; without it the part is null.",
       scopes: ["events:read"],
       headers: { 200: ["X-Tocsin-Incomplete"] },
       params: entityParams,
@@ -149,7 +149,11 @@ export function entityEndpoints({ store, enrich, hostnameOf, now }: EntityEndpoi
             );
           const mayReadAlerts = key.scopes.includes("alerts:read");
           if (!mayReadAlerts)
-            unavailable.push({ part: "alerts", reason: "scope", message: "the key lacks the scope alerts:read" });
+            unavailable.push({
+              part: "alerts",
+              reason: "missing_scope",
+              message: "the key lacks the scope alerts:read",
+            });
           return Promise.all([
             ask("seen", seenPart),
             ask("events", eventsPart),
@@ -174,7 +178,8 @@ export function entityEndpoints({ store, enrich, hostnameOf, now }: EntityEndpoi
           enrichment: enrichmentOf(entity, enrich),
           unavailable,
         };
-        return markIncomplete(data(response), store, "events", range);
+        const kinds = traffic === null ? (["events"] as const) : (["events", "flows"] as const);
+        return markIncomplete(data(response), store, kinds, range);
       },
     }),
   ];

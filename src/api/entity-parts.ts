@@ -38,7 +38,7 @@ export interface EntityPartQuery {
 }
 
 /** Matches the events that name the entity. Addresses are compared as such, in any spelling. */
-export function namesEntity({ kind, value }: Entity): Condition {
+function namesEntity({ kind, value }: Entity): Condition {
   const operator = kind === "address" && parseAddress(value) !== undefined ? "cidr" : "equals";
   const of = ENTITY_FIELDS[kind].map((field): Condition => ({
     kind: "test",

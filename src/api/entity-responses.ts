@@ -11,7 +11,7 @@ export const kindSchema = z.enum(ENTITY_KINDS);
 const timeSchema = z.iso.datetime();
 const count = (description: string) => z.number().describe(description).meta({ type: "integer", format: "int64" });
 
-export const summarySchema = z
+const summarySchema = z
   .object({
     kind: kindSchema,
     value: z.string(),
@@ -111,7 +111,7 @@ export const entitySchema = z
       .array(
         z.object({
           part: z.enum(ENTITY_PARTS),
-          reason: z.enum(["scope", "deadline", "refused"]),
+          reason: z.enum(["missing_scope", "deadline", "refused"]),
           message: z.string(),
         }),
       )
