@@ -101,7 +101,7 @@ export interface ServerOptions {
   /** The configured notification channels. */
   readonly channels: readonly Channel[];
   readonly channelStatus: Omit<ChannelEndpointOptions, "notifications" | "channels">;
-  readonly enrichment: Pick<Enrichment, "status" | "managedLists" | "fileLists">;
+  readonly enrichment: Pick<Enrichment, "status" | "enrich" | "managedLists" | "fileLists">;
   readonly posts: Pick<PostCollector, "take">;
   readonly retention: { readonly status: RetentionStatus };
   readonly consolePages: Pick<ConsolePages, "respond">;
@@ -139,7 +139,12 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
   app.addHook("preClose", async () => streams.close());
   const endpoints: Endpoint[] = [
     ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits, now }),
-    ...entityEndpoints({ store, now }),
+    ...entityEndpoints({
+      store,
+      enrich: (raw) => options.enrichment.enrich(raw),
+      hostnameOf: (address) => hostnames.nameOf(address),
+      now,
+    }),
     ...exportEndpoints(exportRunner, store, sources),
     ...alertExportEndpoints(exportRunner, store, querySchema),
     ...alertEndpoints({ alerts, store, details, sources, now }),
