@@ -1,6 +1,8 @@
 import { UNTOUCHED, SYSTEM, type Alert, type TimelineEntry } from "../model/alert.ts";
+import { addEntities, addGroupEntities, NO_ENTITIES, type AlertEntities } from "../model/alert-entity.ts";
+import type { Entity } from "../model/entity.ts";
 import { SEVERITIES, type Severity } from "../model/event.ts";
-import { isSameIncident, newestEvents, type Finding } from "../model/finding.ts";
+import { isSameIncident, newestEvents, type EventMark, type Finding } from "../model/finding.ts";
 import type { AlertChanges, UnresolvedQuery } from "../store/ports/alert-store.ts";
 import type { AlertChange } from "./alert-notifications.ts";
 
@@ -43,6 +45,8 @@ export interface CreationContext {
   readonly at: number;
   newAlertId(): string;
   newEntryId(): string;
+  /** The entities that an event of a finding names. */
+  entitiesOf(eventId: string): readonly Entity[];
 }
 
 interface AlertUpdate {
@@ -78,11 +82,11 @@ export function deduplicateFindings(
       .filter(({ alert }) => isSameIncident(spanOf(alert), finding, finding.dedupMs))
       .reduce<AlertUpdate | undefined>((a, b) => (a && a.alert.lastEventAt >= b.alert.lastEventAt ? a : b), undefined);
     const stored = near ? undefined : unresolved.get(i);
-    if (near) addFinding(near, finding);
+    if (near) addFinding(near, finding, context);
     else if (stored) {
       const alert = { ...stored, version: stored.version + 1 };
       const entry: AlertUpdate = { alert, isNew: false, finding, added: 0, raisedTo: undefined };
-      addFinding(entry, finding);
+      addFinding(entry, finding, context);
       known.push(entry);
     } else known.push({ alert: newAlert(finding, context), isNew: true, finding, added: 0, raisedTo: undefined });
   }
@@ -102,7 +106,7 @@ export function deduplicateFindings(
   };
 }
 
-function addFinding(changed: AlertUpdate, finding: Finding): void {
+function addFinding(changed: AlertUpdate, finding: Finding, context: CreationContext): void {
   const { alert } = changed;
   const span = union(spanOf(alert), finding);
   // Findings of different groups may share events. Detection excludes the duplicates within one key. They remain possible in
@@ -122,6 +126,8 @@ function addFinding(changed: AlertUpdate, finding: Finding): void {
     firstEventAt: span.firstEventMs,
     lastEventAt: span.lastEventMs,
     relatedEvents: newestEvents(alert.relatedEvents, events),
+    // Older records get all of theirs at once, later.
+    ...(alert.entities && withEntities({ ...alert, entities: alert.entities }, finding, events, context)),
   };
 }
 
@@ -144,7 +150,22 @@ function newAlert(finding: Finding, context: CreationContext): Alert {
     enrichment: finding.enrichment,
     channels: rule.channels,
     relatedEvents: newestEvents([], finding.events),
+    ...withEntities(NO_ENTITIES, finding, finding.events, context),
   };
+}
+
+function withEntities(
+  { entities, entitiesCut }: AlertEntities,
+  { eventCount, group }: Finding,
+  added: readonly EventMark[],
+  context: CreationContext,
+): AlertEntities {
+  const known = { entities, entitiesCut };
+  if (eventCount === 0) return addGroupEntities(known, group);
+  return addEntities(
+    known,
+    added.map(({ id }) => context.entitiesOf(id)),
+  );
 }
 
 function timelineEntriesFor(

@@ -15,9 +15,7 @@ import {
   type AlertSummary,
   type TimelineEntry,
 } from "../model/alert.ts";
-import { RESOLUTIONS, STATUSES } from "../model/alert-state.ts";
-import { SEVERITIES } from "../model/event.ts";
-import { severitySchema } from "../model/event-schema.ts";
+import { RESOLUTIONS } from "../model/alert-state.ts";
 import { boundParameter } from "../model/query.ts";
 import { exceptionInputSchema } from "../model/rule-schema.ts";
 import { exceptionFaults } from "../model/rule-faults.ts";
@@ -33,17 +31,14 @@ import {
   RESOLVED_EXAMPLE,
   RESOLVING_EXAMPLE,
 } from "./alert-examples.ts";
+import { ADDRESS_CHARACTERS_MAX, alertFilterOf, alertFilters, eventIdParameter } from "./alert-filters.ts";
 import { alertStatsEndpoint } from "./alert-stats.ts";
-import { commaListParameter } from "./comma-list.ts";
 import { abortOnDisconnect } from "./client-disconnect.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
 import { data, dataText, type ApiResponse } from "./response.ts";
 import { listPage, pagingParameters, positionOf, refuseMixedPaging, searchParameter } from "./paging.ts";
 import { invalid, Problem } from "./problems.ts";
-import { sourceSchema } from "./sources.ts";
 
-const RULE_NAME_CHARACTERS_MAX = 200;
-const ADDRESS_CHARACTERS_MAX = 254;
 const ACTION_CHARACTERS_MAX = 1000;
 const ID_CHARACTERS_MAX = 100;
 
@@ -55,7 +50,6 @@ export interface AlertEndpointOptions {
 }
 
 const idParams = z.object({ id: z.string() });
-const statusSchema = z.enum(STATUSES);
 const resolutionSchema = z.enum(RESOLUTIONS);
 const commentText = z
   .string()
@@ -158,10 +152,11 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
         z.strictObject({
           ...pagingParameters("alert"),
           ...alertFilters(sources),
-          from: boundParameter.optional().describe("earliest `created_at`, inclusive"),
-          to: boundParameter.optional().describe("latest `created_at`, exclusive"),
+          event_id: eventIdParameter,
+          from: boundParameter.optional().describe("earliest `created_at`, inclusive; see `time`"),
+          to: boundParameter.optional().describe("latest `created_at`, exclusive; see `time`"),
           search: searchParameter(
-            "words that must all occur in title, description, rule name, group or assignee; each matches as a prefix",
+            "words that must all occur in title, description, rule name, group, assignee or entities; each matches as a prefix",
           ),
           sort: z.enum(["created_at", "last_event_at", "severity", "event_count"]).default("created_at"),
           order: z.enum(["asc", "desc"]).default("desc"),
@@ -177,18 +172,8 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
         },
       },
       handle: async ({ query, key, request }) => {
-        const { status, severity, source, assignee, search, from, to } = query;
         const position = positionOf(query);
-        const filter = {
-          status,
-          severity,
-          ruleName: query.rule_name,
-          source,
-          assignee,
-          search,
-          fromMs: from,
-          toMs: to,
-        };
+        const filter = alertFilterOf(query);
         const found = await abortOnDisconnect(request.raw.socket, (signal) =>
           store.alerts.list(filter, position, query.sort, query.order === "desc", { client: key.id, signal }),
         );
@@ -326,20 +311,6 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
       },
     }),
   ];
-}
-
-/** Filters that the list and the stream share. */
-export function alertFilters(sources: readonly string[]) {
-  return {
-    status: commaListParameter(statusSchema, STATUSES.join(", ")),
-    severity: commaListParameter(severitySchema, SEVERITIES.join(", ")),
-    rule_name: commaListParameter(z.string().max(RULE_NAME_CHARACTERS_MAX), "name of the rule"),
-    source: commaListParameter(sourceSchema(sources), sources.join(", ")),
-    assignee: commaListParameter(
-      z.string().max(ADDRESS_CHARACTERS_MAX).toLowerCase(),
-      "e-mail address, case-insensitive",
-    ),
-  };
 }
 
 const bulkResultSchema = z

@@ -1,4 +1,5 @@
 import type { ApiKey, Scope } from "../model/key.ts";
+import type { AlertTime } from "../store/ports/alert-store.ts";
 import { textMatcher, type Searchable } from "../store/search/text-matcher.ts";
 import {
   AlertFeedItem,
@@ -23,7 +24,7 @@ export const STREAM_KINDS = ["alerts", "events"] as const;
 export type StreamKind = (typeof STREAM_KINDS)[number];
 export const SCOPE_OF = { alerts: "alerts:read", events: "events:read" } as const satisfies Record<StreamKind, Scope>;
 export const FIELDS_OF = {
-  alerts: ["severity", "source", "status", "rule_name", "assignee"],
+  alerts: ["severity", "source", "status", "rule_name", "assignee", "entity"],
   events: ["severity", "source", "type", "class"],
 } as const;
 
@@ -49,9 +50,10 @@ export interface StreamRequest {
   readonly authorization: string | undefined;
   readonly kinds: readonly StreamKind[];
   readonly filters: StreamFilters;
-  /** The range of `timestamp` for events and of `created_at` for alerts. */
+  /** The range of `timestamp` for events and of `created_at` for alerts, or of their events if `time` is `overlap`. */
   readonly fromMs?: number | undefined;
   readonly toMs?: number | undefined;
+  readonly time?: AlertTime | undefined;
   /** Search words, as in the lists. */
   readonly search?: string | undefined;
   /** The last position of the client; undefined: only new changes. */
@@ -232,11 +234,12 @@ export class StreamConnection {
   }
 
   #passesFilters(kind: StreamKind, item: FeedItem<number | string>): boolean {
-    const { filters, fromMs, toMs } = this.request;
+    const { filters, fromMs = -Infinity, toMs = Infinity, time } = this.request;
+    const { firstMs, lastMs } = (time === "overlap" && item.span) || { firstMs: item.timeMs, lastMs: item.timeMs };
     return (
-      FIELDS_OF[kind].every((field) => filters[field]?.includes(item.fields[field]!) ?? true) &&
-      (fromMs === undefined || item.timeMs >= fromMs) &&
-      (toMs === undefined || item.timeMs < toMs) &&
+      FIELDS_OF[kind].every((field) => isAllowed(filters[field], item.fields[field]!)) &&
+      lastMs >= fromMs &&
+      firstMs < toMs &&
       (this.#matchesSearch?.(item.searchable) ?? true)
     );
   }
@@ -276,4 +279,10 @@ export class StreamConnection {
     await this.#sending;
     await this.output.drained();
   }
+}
+
+/** True if the filter is missing or has one of the values. */
+function isAllowed(allowed: readonly string[] | undefined, value: string | readonly string[]): boolean {
+  if (allowed === undefined) return true;
+  return typeof value === "string" ? allowed.includes(value) : value.some((each) => allowed.includes(each));
 }

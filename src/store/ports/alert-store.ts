@@ -1,5 +1,7 @@
 import type { Alert, AlertSummary, TimelineEntry } from "../../model/alert.ts";
 import type { Resolution, Status } from "../../model/alert-state.ts";
+import type { AlertEntities } from "../../model/alert-entity.ts";
+import type { EntityKind } from "../../model/entity.ts";
 import type { Severity } from "../../model/event.ts";
 import type { EventMark } from "../../model/finding.ts";
 import type { NewNotification } from "../../model/notification.ts";
@@ -13,13 +15,30 @@ export interface AlertFilter {
   readonly severity?: readonly Severity[] | undefined;
   readonly ruleName?: readonly string[] | undefined;
   readonly source?: readonly string[] | undefined;
-  /** Addresses, in upper or lower case. */
-  readonly assignee?: readonly string[] | undefined;
-  /** Of `createdAt`. */
+  /** Addresses, in upper or lower case; null stands for alerts that nobody is assigned to. */
+  readonly assignee?: readonly (string | null)[] | undefined;
+  /** Alerts that name one of these entities, in upper or lower case. */
+  readonly entity?: readonly EntityFilter[] | undefined;
+  /** Alerts of which one of these is among the related events. */
+  readonly eventId?: readonly string[] | undefined;
+  /**
+   * What the range compares. `created`, the default: `createdAt`. `overlap`: the time from the first to the last event, which
+   * must have a moment in common with the range.
+   */
+  readonly time?: AlertTime | undefined;
   readonly fromMs?: number | undefined;
   readonly toMs?: number | undefined;
-  /** Words that must all occur in title, description, rule name, group value or assignee; as in an EventFilter. */
+  /** Words that must all occur in title, description, rule name, group value, assignee or entities; as in an EventFilter. */
   readonly search?: string | undefined;
+}
+
+export const ALERT_TIMES = ["created", "overlap"] as const;
+export type AlertTime = (typeof ALERT_TIMES)[number];
+
+/** Without a kind, an entity of any kind with this value. */
+export interface EntityFilter {
+  readonly kind?: EntityKind | undefined;
+  readonly value: string;
 }
 
 export type AlertSort = "created_at" | "last_event_at" | "severity" | "event_count";
@@ -32,7 +51,7 @@ export interface AlertPage {
 
 /** New alerts have version 1; a changed alert has the stored version plus one. */
 export type ChangedAlert = AlertSummary & {
-  /** If omitted, the stored ones stay. */
+  /** If omitted, the stored ones stay. The same holds for `entities`. */
   readonly relatedEvents?: readonly EventMark[] | undefined;
 };
 
@@ -85,6 +104,10 @@ export interface AlertStore {
    * such alerts are returned. Consecutive `events_added` entries are merged into one.
    */
   commit(changes: AlertChanges): Promise<readonly string[]>;
+  /** Alerts of older records that have no entities yet, the newest first. */
+  withoutEntities(limit: number): Promise<readonly Pick<Alert, "id" | "group" | "relatedEvents">[]>;
+  /** Adds the entities of such alerts. This is not a change: the alert was only not indexed by them. */
+  fillEntities(found: readonly ({ readonly id: string } & AlertEntities)[]): Promise<void>;
   /** Rejects with StoreUnavailable when the client has too many searches in flight. */
   list(
     filter: AlertFilter,

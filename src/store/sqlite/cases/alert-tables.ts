@@ -4,6 +4,8 @@ import { parseExact } from "../../../lib/exact-json.ts";
 import { JsonText } from "../../../lib/thread.ts";
 import type { Alert, AlertSummary, TimelineEntry } from "../../../model/alert.ts";
 import type { Resolution } from "../../../model/alert-state.ts";
+import type { AlertEntities } from "../../../model/alert-entity.ts";
+import type { EventMark } from "../../../model/finding.ts";
 import type { Position } from "../../../model/page.ts";
 import type { TimeRange } from "../../../model/query.ts";
 import type {
@@ -20,6 +22,8 @@ import { QueryRefused } from "../../ports/store-errors.ts";
 import { textWords } from "../../search/indexed-words.ts";
 import type { TimeSlices } from "../../queries/time-slices.ts";
 import { AlertColumns, type AlertCells, type Selection } from "./alert-columns.ts";
+import { RelatedEvents } from "./alert-fields.ts";
+import { CELLS, cellsIn, cellsOf, entitiesText, writeRow, type CellRow } from "./alert-row.ts";
 import { alertTexts } from "../../search/text-matcher.ts";
 import { AlertSearch } from "./alert-search.ts";
 import { Statements } from "./prepared-statements.ts";
@@ -46,9 +50,6 @@ ${TIMELINE_SCHEMA}${WORD_INDEX_SCHEMA}`;
 const REMOVAL_ALERTS_MAX = 200;
 const REMOVAL_ROWS_MAX = 1000;
 
-const CELLS = `seq - 1 AS slot, status, severity, rule_name AS ruleName, source, assignee, resolution, created_at AS createdAt,
-  last_event_at AS lastEventAt, event_count AS eventCount, first_acknowledged_at AS firstAcknowledgedAt, resolved_at AS resolvedAt`;
-
 interface WrittenAlert {
   readonly cells: AlertCells;
   readonly isNew: boolean;
@@ -68,6 +69,7 @@ export class AlertTables {
   readonly #words: WordIndex;
   readonly #search: AlertSearch;
   readonly #timelines: Timelines;
+  readonly #events: RelatedEvents;
   #lastId = "";
   #lastChange = 0;
 
@@ -76,6 +78,7 @@ export class AlertTables {
     this.#words = new WordIndex(this.#sql);
     this.#search = new AlertSearch(this.#words, this.#columns, (slot) => this.#summaryOf(slot));
     this.#timelines = new Timelines(this.#sql);
+    this.#events = new RelatedEvents(this.#sql);
     this.#load();
   }
 
@@ -87,7 +90,7 @@ export class AlertTables {
       )
       .get() as { slotsEnd: number; lastId: string; lastChange: number };
     const rows = this.#sql.read(`SELECT ${CELLS} FROM alerts ORDER BY id`).iterate();
-    this.#columns.load(known.slotsEnd, rows as unknown as Iterable<AlertCells>);
+    this.#columns.load(known.slotsEnd, cellsIn(rows as unknown as Iterable<CellRow>));
     this.#lastId = known.lastId;
     this.#lastChange = known.lastChange;
   }
@@ -183,11 +186,14 @@ export class AlertTables {
     selection: Pick<Selection, "filter" | "found" | "sort" | "descending">,
     position: Position,
   ): JsonText<AlertPage> {
+    const { eventId } = selection.filter;
+    const found = eventId ? this.#slotsWith(eventId, selection.found) : selection.found;
     const isCursor = position.mode === "cursor";
     const after = isCursor && position.after !== undefined ? this.#slotOf(position.after) : undefined;
     if (after === null) throw new QueryRefused("after", "is not the id of an alert");
     const { total, slots } = this.#columns.select({
       ...selection,
+      found,
       after,
       offset: isCursor ? 0 : (position.page - 1) * position.size,
       // One more than requested shows whether there is a next page.
@@ -198,6 +204,13 @@ export class AlertTables {
     const hasNext = isCursor && slots.length > position.size;
     const nextCursor = JSON.stringify(hasNext ? this.#idOf(shown.at(-1)!) : null);
     return new JsonText(`{"total":${total},"items":${items},"nextCursor":${nextCursor}}`);
+  }
+
+  /** 1 for each slot whose alert has one of the events and a 1 in `found`. */
+  #slotsWith(eventIds: readonly string[], found: Uint8Array | undefined): Uint8Array {
+    const slots = new Uint8Array(this.#columns.slotsEnd);
+    for (const seq of this.#events.alertsWith(eventIds)) slots[seq - 1] = found ? found[seq - 1]! : 1;
+    return slots;
   }
 
   #slotOf(id: string): number | null {
@@ -220,8 +233,44 @@ export class AlertTables {
 
   /** The document including the alert's events. */
   #wholeOf(slot: number): string {
-    const row = this.#sql.read("SELECT events FROM related WHERE seq = ?").get(slot + 1) as { events: string };
-    return `${this.#documentOf(slot).slice(0, -1)},"relatedEvents":${row.events}}`;
+    return `${this.#documentOf(slot).slice(0, -1)},"relatedEvents":${this.#eventsOf(slot)}}`;
+  }
+
+  #eventsOf(slot: number): string {
+    const row = this.#sql.read("SELECT events FROM related WHERE seq = ?").get(slot + 1);
+    return (row as { events: string }).events;
+  }
+
+  withoutEntities(limit: number): JsonText<Pick<Alert, "id" | "group" | "relatedEvents">[]> {
+    const rows = this.#sql.read("SELECT seq FROM alerts WHERE entities IS NULL ORDER BY seq DESC LIMIT ?").all(limit);
+    return new JsonText(listText((rows as { seq: number }[]).map(({ seq }) => this.#wholeOf(seq - 1))));
+  }
+
+  /** Must run in a transaction. The returned function updates the columns; call it once the transaction is committed. */
+  fillEntities(found: readonly ({ readonly id: string } & AlertEntities)[]): () => void {
+    this.#words.discard();
+    const changed: AlertCells[] = [];
+    for (const { id, ...entities } of found) {
+      const slot = this.#slotOf(id);
+      if (slot === null) continue;
+      const { entities: known, ...alert } = this.#summaryOf(slot);
+      if (known) continue;
+      const filled = { ...alert, ...entities };
+      const texts = alertTexts(filled);
+      this.#indexTexts(slot, texts, true);
+      this.#sql.run(
+        "UPDATE alerts SET entities = ?, text_hash = ? WHERE seq = ?",
+        entitiesText(filled),
+        hashOf(texts),
+        slot + 1,
+      );
+      this.#sql.run("UPDATE documents SET document = ? WHERE seq = ?", JSON.stringify(filled), slot + 1);
+      changed.push(cellsOf(filled, slot));
+    }
+    this.#words.write();
+    return () => {
+      for (const cells of changed) this.#columns.change(cells);
+    };
   }
 
   /** Must run in a transaction. Conflicts are ids of alerts with an unexpected version; with any, roll it back. */
@@ -242,8 +291,9 @@ export class AlertTables {
         continue;
       }
       const seq = known?.seq ?? this.#columns.vacantSlot(added++) + 1;
-      this.#writeAlert(alert, seq, ++change, known?.text_hash);
-      written.push({ cells: cellsOf(alert, seq - 1), isNew, id: alert.id });
+      const whole = known ? this.#withStoredEntities(alert, seq - 1) : alert;
+      this.#writeAlert(whole, seq, ++change, known?.text_hash);
+      written.push({ cells: cellsOf(whole, seq - 1), isNew, id: alert.id });
     }
     if (conflicts.length === 0) {
       this.#words.write();
@@ -259,6 +309,13 @@ export class AlertTables {
         }
       },
     };
+  }
+
+  /** A change that was prepared before the alert had entities must not remove them. */
+  #withStoredEntities(alert: ChangedAlert, slot: number): ChangedAlert {
+    if (alert.entities) return alert;
+    const { entities, entitiesCut } = this.#summaryOf(slot);
+    return entities ? { ...alert, entities, ...(entitiesCut && { entitiesCut }) } : alert;
   }
 
   /**
@@ -277,7 +334,9 @@ export class AlertTables {
       if (!release(alert.id)) continue;
       const words = textWords(alertTexts(alert));
       this.#words.remove(slot, words);
-      rows += words.size + this.#timelines.remove(slot + 1);
+      const events = JSON.parse(this.#eventsOf(slot)) as EventMark[];
+      this.#events.replace(slot + 1, events, []);
+      rows += words.size + events.length + this.#timelines.remove(slot + 1);
       for (const table of ["alerts", "documents", "related"]) {
         this.#sql.run(`DELETE FROM ${table} WHERE seq = ?`, slot + 1);
       }
@@ -310,40 +369,15 @@ export class AlertTables {
     knownHash: string | undefined,
   ): void {
     const texts = alertTexts(alert);
-    const textHash = hash("sha1", texts.join("\n"), "base64");
-    this.#sql.run(
-      `INSERT INTO alerts(seq, id, version, change, rule_id, fold_key, rule_name, source, severity, status, assignee, resolution,
-         created_at, first_event_at, last_event_at, event_count, first_acknowledged_at, resolved_at, text_hash)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-       ON CONFLICT(seq) DO UPDATE SET version = excluded.version, change = excluded.change, severity = excluded.severity,
-         status = excluded.status, assignee = excluded.assignee, resolution = excluded.resolution,
-         first_event_at = excluded.first_event_at, last_event_at = excluded.last_event_at, event_count = excluded.event_count,
-         first_acknowledged_at = excluded.first_acknowledged_at, resolved_at = excluded.resolved_at, text_hash = excluded.text_hash`,
-      seq,
-      alert.id,
-      alert.version,
-      change,
-      alert.rule.id,
-      alert.foldKey,
-      alert.rule.name,
-      alert.source,
-      alert.severity,
-      alert.status,
-      alert.assignee,
-      alert.resolution,
-      alert.createdAt,
-      alert.firstEventAt,
-      alert.lastEventAt,
-      alert.eventCount,
-      alert.firstAcknowledgedAt,
-      alert.resolvedAt,
-      textHash,
-    );
+    const textHash = hashOf(texts);
+    writeRow(this.#sql, alert, { seq, change, textHash });
     if (textHash !== knownHash) this.#indexTexts(seq - 1, texts, knownHash !== undefined);
     this.#sql.run("INSERT OR REPLACE INTO documents(seq, document) VALUES (?, ?)", seq, JSON.stringify(alert));
     if (relatedEvents === undefined && knownHash !== undefined) return;
-    const events = JSON.stringify(relatedEvents ?? []);
-    this.#sql.run("INSERT OR REPLACE INTO related(seq, events) VALUES (?, ?)", seq, events);
+    const before = knownHash === undefined ? [] : (JSON.parse(this.#eventsOf(seq - 1)) as EventMark[]);
+    const events = relatedEvents ?? [];
+    this.#events.replace(seq, before, events);
+    this.#sql.run("INSERT OR REPLACE INTO related(seq, events) VALUES (?, ?)", seq, JSON.stringify(events));
   }
 
   #indexTexts(slot: number, texts: readonly string[], isChange: boolean): void {
@@ -371,6 +405,6 @@ function listText(items: readonly string[]): string {
   return `[${items.join(",")}]`;
 }
 
-function cellsOf(alert: AlertSummary, slot: number): AlertCells {
-  return { ...alert, slot, ruleName: alert.rule.name };
+function hashOf(texts: readonly string[]): string {
+  return hash("sha1", texts.join("\n"), "base64");
 }

@@ -46,7 +46,9 @@ export class SqliteCaseDatabase {
       "changedSince",
       "lastChange",
       "lastId",
+      "withoutEntities",
     ),
+    fillEntities: (found) => this.#call("fillEntities", found),
     commit: async (changes) => {
       const { conflicts, evicted, refused } = await this.#call("commit", JSON.stringify(changes), this.#now());
       this.#evictedGroups.inc(evicted);

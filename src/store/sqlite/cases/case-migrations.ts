@@ -1,4 +1,5 @@
 import type { Migrations } from "../migrations.ts";
+import { addAlertFields } from "./alert-fields.ts";
 import { ALERT_SCHEMA } from "./alert-tables.ts";
 import { makeNotificationTables } from "./notification-tables.ts";
 import { makeRuleTables } from "./rule-tables.ts";
@@ -9,4 +10,5 @@ export const CASES_MIGRATIONS: Migrations = [
     makeRuleTables(db);
     makeNotificationTables(db);
   },
+  addAlertFields,
 ];

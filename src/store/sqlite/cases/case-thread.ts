@@ -150,6 +150,9 @@ const api = {
     if (conflicts.length === 0) done();
     return { conflicts, evicted, refused };
   },
+  fillEntities(found: Parameters<AlertTables["fillEntities"]>[0]): void {
+    keep(() => opened.alerts.fillEntities(found))();
+  },
   /** Removes one batch. */
   removeResolved(ms: number, fromSlot: number): { removed: number; next: number | null } {
     const { alerts, notifications } = opened;
