@@ -32,6 +32,7 @@ import {
   RESOLVING_EXAMPLE,
 } from "./alert-examples.ts";
 import { ADDRESS_CHARACTERS_MAX, alertFilterOf, alertFilters, eventIdParameter } from "./alert-filters.ts";
+import { alertSearchEndpoint } from "./alert-search-endpoint.ts";
 import { alertStatsEndpoint } from "./alert-stats.ts";
 import { abortOnDisconnect } from "./client-disconnect.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
@@ -182,6 +183,7 @@ export function alertEndpoints({ alerts, store, sources, now }: AlertEndpointOpt
       },
     }),
     alertStatsEndpoint({ store, now }),
+    alertSearchEndpoint({ store, sources }),
     endpoint({
       method: "GET",
       path: "/v1/alerts/:id",

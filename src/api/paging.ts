@@ -14,14 +14,19 @@ export function pagingParameters(itemName: string) {
   return {
     page: pageParameter,
     per_page: perPageParameter,
-    after: z
-      .string()
-      .min(1)
-      .max(CURSOR_CHARACTERS_MAX)
-      .optional()
-      .describe(`cursor mode: continue after the ${itemName} with this id`),
+    after: cursorParameter(itemName),
     limit: integerParameter(1, PER_PAGE_MAX, `cursor mode: items per page, default ${PER_PAGE_DEFAULT}`),
   };
+}
+
+/** The id that a page starts after. */
+export function cursorParameter(itemName: string) {
+  return z
+    .string()
+    .min(1)
+    .max(CURSOR_CHARACTERS_MAX)
+    .optional()
+    .describe(`cursor mode: continue after the ${itemName} with this id`);
 }
 
 const SEARCH_CHARACTERS_MAX = 1000;

@@ -1,12 +1,14 @@
 import type { Alert, AlertSummary, TimelineEntry } from "../../model/alert.ts";
 import type { Resolution, Status } from "../../model/alert-state.ts";
+import type { AggregationResult, Aggregations } from "../../model/aggregation.ts";
 import type { AlertEntities } from "../../model/alert-entity.ts";
+import type { Condition } from "../../model/condition.ts";
 import type { EntityKind } from "../../model/entity.ts";
 import type { Severity } from "../../model/event.ts";
 import type { EventMark } from "../../model/finding.ts";
 import type { NewNotification } from "../../model/notification.ts";
 import type { Position } from "../../model/page.ts";
-import type { TimeRange } from "../../model/query.ts";
+import type { SortKey, TimeRange } from "../../model/query.ts";
 import type { DetectionProgress } from "./detection-store.ts";
 import type { QueryContext } from "./query-context.ts";
 
@@ -39,6 +41,21 @@ export type AlertTime = (typeof ALERT_TIMES)[number];
 export interface EntityFilter {
   readonly kind?: EntityKind | undefined;
   readonly value: string;
+}
+
+/** A search over alerts, whose fields are those of model/alert-field.ts. */
+export interface AlertQuery extends TimeRange, Pick<AlertFilter, "time" | "search"> {
+  readonly condition: Condition;
+  /** Equal alerts are newest first. */
+  readonly sort: readonly SortKey[];
+  /** The id of the alert that the results start after. */
+  readonly after?: string | undefined;
+  readonly limit: number;
+  readonly aggs: Aggregations;
+}
+
+export interface AlertSearchResult extends AlertPage {
+  readonly aggregations: Readonly<Record<string, AggregationResult>>;
 }
 
 export type AlertSort = "created_at" | "last_event_at" | "severity" | "event_count";
@@ -116,6 +133,11 @@ export interface AlertStore {
     descending: boolean,
     context?: QueryContext,
   ): Promise<AlertPage>;
+  /**
+   * Alerts that meet a condition, and aggregations over all of them. Rejects with StoreUnavailable when the client has too many
+   * searches in flight, and with QueryRefused for an unknown cursor or a histogram with too many buckets.
+   */
+  search(query: AlertQuery, context?: QueryContext): Promise<AlertSearchResult>;
   totals(range: TimeRange): Promise<AlertTotals>;
   /** How alerts of a rule with this name were resolved. */
   resolutions(ruleName: string): Promise<Readonly<Record<Resolution, number>>>;

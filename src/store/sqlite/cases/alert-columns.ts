@@ -94,6 +94,20 @@ export class AlertColumns {
   readonly #tags = new ListColumn(CAPACITY_START);
   readonly #entities = new ListColumn(CAPACITY_START);
 
+  /** The columns by slot and their dictionaries, valid until the next change. */
+  get fields() {
+    return {
+      ...this.#columns,
+      rules: this.#rules,
+      sources: this.#sources,
+      assignees: this.#assignees,
+      groupFields: this.#groupFields,
+      groupValues: this.#groupValues,
+      tags: this.#tags,
+      entities: this.#entities,
+    };
+  }
+
   get size(): number {
     return this.#size;
   }
@@ -136,8 +150,8 @@ export class AlertColumns {
     columns.rank[cells.slot] = rank;
     this.#setAll(cells);
     let position = this.#size;
-    if (position > 0 && this.#isCreatedBefore(cells.slot, columns.order[position - 1]!)) {
-      position = lowest(this.#size, (i) => this.#isCreatedBefore(cells.slot, columns.order[i]!));
+    if (position > 0 && this.isCreatedBefore(cells.slot, columns.order[position - 1]!)) {
+      position = lowest(this.#size, (i) => this.isCreatedBefore(cells.slot, columns.order[i]!));
       columns.order.copyWithin(position + 1, position, this.#size);
     }
     columns.order[position] = cells.slot;
@@ -226,7 +240,7 @@ export class AlertColumns {
 
   /** The slots of a page in the requested order, and the number of all matches. */
   select(selection: Selection): { total: number; slots: number[] } {
-    const matching = this.#matching(selection.filter, selection.found);
+    const matching = this.matching(selection.filter, selection.found);
     const { after, offset, limit, descending } = selection;
     const isBeforeAscending = this.#orderOf(selection.sort);
     const isBefore = descending ? (a: number, b: number) => isBeforeAscending(b, a) : isBeforeAscending;
@@ -241,7 +255,7 @@ export class AlertColumns {
   }
 
   /** The matching slots in the order of creation. */
-  #matching(filter: AlertFilter, found: Uint8Array | undefined): Uint32Array {
+  matching(filter: AlertFilter, found: Uint8Array | undefined): Uint32Array {
     const { order, status, severity, rule, source, assignee, firstEventAt, lastEventAt } = this.#columns;
     const statuses = filter.status && marksOf(STATUSES, filter.status);
     const severities = filter.severity && marksOf(SEVERITIES, filter.severity);
@@ -315,7 +329,8 @@ export class AlertColumns {
     return named(RESOLUTIONS, counts);
   }
 
-  #isCreatedBefore(a: number, b: number): boolean {
+  /** True if the alert was created earlier, or has the lower id of two created at once. */
+  isCreatedBefore(a: number, b: number): boolean {
     const { createdAt, rank } = this.#columns;
     const difference = createdAt[a]! - createdAt[b]!;
     return difference < 0 || (difference === 0 && rank[a]! < rank[b]!);
@@ -323,7 +338,7 @@ export class AlertColumns {
 
   /** Ascending by the key, then by id. The worst severity is the highest. */
   #orderOf(sort: AlertSort): (a: number, b: number) => boolean {
-    if (sort === "created_at") return (a, b) => this.#isCreatedBefore(a, b);
+    if (sort === "created_at") return (a, b) => this.isCreatedBefore(a, b);
     const { severity, lastEventAt, eventCount, rank } = this.#columns;
     const keys = { severity, last_event_at: lastEventAt, event_count: eventCount }[sort];
     const direction = sort === "severity" ? -1 : 1;

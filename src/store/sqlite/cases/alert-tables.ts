@@ -12,6 +12,8 @@ import type {
   AlertChanges,
   AlertFilter,
   AlertPage,
+  AlertQuery,
+  AlertSearchResult,
   AlertSort,
   AlertTotals,
   ChangedAlert,
@@ -25,6 +27,7 @@ import { AlertColumns, type AlertCells, type Selection } from "./alert-columns.t
 import { RelatedEvents } from "./alert-fields.ts";
 import { CELLS, cellsIn, cellsOf, entitiesText, writeRow, type CellRow } from "./alert-row.ts";
 import { alertTexts } from "../../search/text-matcher.ts";
+import { AlertQueries } from "../alert-query/alert-query.ts";
 import { AlertSearch } from "./alert-search.ts";
 import { Statements } from "./prepared-statements.ts";
 import { TIMELINE_SCHEMA, Timelines } from "./timeline-table.ts";
@@ -56,6 +59,11 @@ interface WrittenAlert {
   readonly id: string;
 }
 
+/** Only the alerts are text: in JSON, a large double could not be told from an integer. */
+export interface AlertSearchText extends Omit<AlertSearchResult, "items"> {
+  readonly items: string;
+}
+
 interface Removal {
   readonly removed: number;
   readonly next: number | null;
@@ -68,6 +76,7 @@ export class AlertTables {
   readonly #columns = new AlertColumns();
   readonly #words: WordIndex;
   readonly #search: AlertSearch;
+  readonly #queries: AlertQueries;
   readonly #timelines: Timelines;
   readonly #events: RelatedEvents;
   #lastId = "";
@@ -77,6 +86,12 @@ export class AlertTables {
     this.#sql = new Statements(db);
     this.#words = new WordIndex(this.#sql);
     this.#search = new AlertSearch(this.#words, this.#columns, (slot) => this.#summaryOf(slot));
+    this.#queries = new AlertQueries({
+      columns: this.#columns,
+      search: this.#search,
+      slotOf: (id) => this.#slotOf(id),
+      summaryOf: (slot) => this.#summaryOf(slot),
+    });
     this.#timelines = new Timelines(this.#sql);
     this.#events = new RelatedEvents(this.#sql);
     this.#load();
@@ -180,6 +195,19 @@ export class AlertTables {
     slices: TimeSlices,
   ): Promise<JsonText<AlertPage>> {
     return this.#search.find(words, filter, slices, (found) => this.#page({ filter, found, ...order }, position));
+  }
+
+  isHeavy(query: AlertQuery): boolean {
+    return this.#queries.isHeavy(query);
+  }
+
+  query(query: AlertQuery, slices: TimeSlices): Promise<AlertSearchText> {
+    return this.#queries.find(query, slices, ({ total, slots, hasNext, aggregations }) => ({
+      total,
+      items: listText(slots.map((slot) => this.#documentOf(slot))),
+      nextCursor: hasNext ? this.#idOf(slots.at(-1)!) : null,
+      aggregations,
+    }));
   }
 
   #page(
@@ -349,6 +377,7 @@ export class AlertTables {
     const done = () => {
       this.#columns.remove(gone);
       this.#search.dropSlots(gone);
+      this.#queries.dropSlots(gone);
     };
     return { removed: gone.length, next, done };
   }

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Counter, type Registry } from "prom-client";
+import { parseExact } from "../../../lib/exact-json.ts";
 import { endingProcess, Thread, type RemoteMethods, type ThreadResult } from "../../../lib/thread.ts";
+import type { AlertSummary } from "../../../model/alert.ts";
 import type { AlertStore } from "../../ports/alert-store.ts";
 import type { AnalysisStore } from "../../ports/analysis-store.ts";
 import type { DetectionStore } from "../../ports/detection-store.ts";
@@ -10,7 +12,7 @@ import type { RuleStore } from "../../ports/rule-store.ts";
 import { StoreUnavailable } from "../../ports/store-errors.ts";
 import { asStoreError, isStorageFailure, diskFull, ofFile } from "../../files/store-failure.ts";
 import { casesFile } from "../../files/layout.ts";
-import { cancellable, type WithoutContext } from "../../queries/queries-in-flight.ts";
+import { cancellable, type NumberedContext } from "../../queries/queries-in-flight.ts";
 import type { CaseParts, CaseThreadApi, CaseThreadData } from "./case-thread.ts";
 
 // The main thread's side of the case database. The tables are in a thread of their own.
@@ -58,7 +60,12 @@ export class SqliteCaseDatabase {
       if (changes.notifications && changes.notifications.length > 0) this.#queued.notify();
       return conflicts;
     },
-    list: (filter, position, sort, descending, context = {}) => this.#list(context, filter, position, sort, descending),
+    list: (filter, position, sort, descending, context = {}) =>
+      this.#query(context, (numbered) => this.#call("list", numbered, filter, position, sort, descending)),
+    search: async (query, context = {}) => {
+      const found = await this.#query(context, (numbered) => this.#call("query", numbered, query));
+      return { ...found, items: parseExact(found.items) as AlertSummary[] };
+    },
     removeResolvedBefore: (ms, signal) => this.#removeResolved(ms, signal),
     onChange: (listener) => this.#changed.add(listener),
   };
@@ -173,13 +180,17 @@ export class SqliteCaseDatabase {
     return removed;
   }
 
-  async #list({ client, signal }: QueryContext, ...query: WithoutContext<Parameters<CaseThreadApi["list"]>>) {
+  /** Runs a query that the signal cancels. */
+  async #query<Result>(
+    { client, signal }: QueryContext,
+    call: (context: NumberedContext) => Promise<Result>,
+  ): Promise<Result> {
     const number = this.#lists++;
     try {
       return await cancellable(
         signal,
         () => this.#thread.call("cancel", number),
-        () => this.#call("list", { number, client }, ...query),
+        () => call({ number, client }),
       );
     } catch (error) {
       if (error instanceof StoreUnavailable && error.reason === "queue_full") this.refused++;

@@ -2,16 +2,16 @@ import type { DatabaseSync } from "node:sqlite";
 import { workerData } from "node:worker_threads";
 import { parseExact } from "../../../lib/exact-json.ts";
 import { serveThread, type JsonText } from "../../../lib/thread.ts";
-import type { AlertChanges, AlertPage, NewTimelineEntry } from "../../ports/alert-store.ts";
+import type { AlertChanges, AlertPage, AlertQuery, NewTimelineEntry } from "../../ports/alert-store.ts";
 import type { Settlement } from "../../ports/notification-store.ts";
 import { QueryRefused } from "../../ports/store-errors.ts";
 import { SqliteIdentity, type GoneFile } from "../../files/file-identity.ts";
 import { casesFile } from "../../files/layout.ts";
 import { QueriesInFlight, type NumberedContext } from "../../queries/queries-in-flight.ts";
-import { QueryLanes } from "../../queries/query-lanes.ts";
+import { QueryLanes, type Lane } from "../../queries/query-lanes.ts";
 import { TimeSlices } from "../../queries/time-slices.ts";
 import { openShared } from "../sqlite.ts";
-import { AlertTables } from "./alert-tables.ts";
+import { AlertTables, type AlertSearchText } from "./alert-tables.ts";
 import { CASES_MIGRATIONS } from "./case-migrations.ts";
 import { NotificationTables } from "./notification-tables.ts";
 import { RuleTables } from "./rule-tables.ts";
@@ -109,20 +109,36 @@ function list(
   const { alerts } = opened;
   const { search } = filter;
   if (search === undefined) return alerts.list(filter, position, sort, descending);
+  return inLane({ number, client }, "heavy", "search", (slices) =>
+    alerts.search(search, filter, position, { sort, descending }, slices),
+  );
+}
+
+/** Searches that read columns alone are quick. */
+function query(context: NumberedContext, asked: AlertQuery): Promise<AlertSearchText> {
+  const { alerts } = opened;
+  const lane = alerts.isHeavy(asked) ? "heavy" : "quick";
+  return inLane(context, lane, "query", (slices) => alerts.query(asked, slices));
+}
+
+/** `field` is the one that is refused if the search takes too long. */
+function inLane<Value>(
+  { number, client }: NumberedContext,
+  lane: Lane,
+  field: string,
+  work: (slices: TimeSlices) => Promise<Value>,
+): Promise<Value> {
   return inFlight.during(number, (stop) =>
-    lanes.take({ name: client, lane: "heavy" }, stop.signal, async () => {
-      const timer = setTimeout(() => stop.abort(tookTooLong()), SEARCH_MS_MAX);
+    lanes.take({ name: client, lane }, stop.signal, async () => {
+      const refusal = new QueryRefused(field, `took longer than ${SEARCH_MS_MAX / 1000} s: narrow the other filters`);
+      const timer = setTimeout(() => stop.abort(refusal), SEARCH_MS_MAX);
       try {
-        return await alerts.search(search, filter, position, { sort, descending }, new TimeSlices(stop.signal));
+        return await work(new TimeSlices(stop.signal));
       } finally {
         clearTimeout(timer);
       }
     }),
   );
-}
-
-function tookTooLong(): QueryRefused {
-  return new QueryRefused("search", `took longer than ${SEARCH_MS_MAX / 1000} s: narrow the other filters`);
 }
 
 const api = {
@@ -168,6 +184,7 @@ const api = {
       return opened.notifications.settle(deliveryId, outcome, nowMs);
     }),
   list,
+  query,
   cancel: (number: number) => inFlight.cancel(number),
   gone: (): GoneFile[] => opened.identity.faults,
   async close(): Promise<void> {

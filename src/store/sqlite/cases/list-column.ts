@@ -39,8 +39,12 @@ export class ListColumn {
     return false;
   }
 
-  isEmpty(slot: number): boolean {
-    return this.#lengths[slot] === 0;
+  countOf(slot: number): number {
+    return this.#lengths[slot]!;
+  }
+
+  codeAt(slot: number, index: number): number {
+    return this.#codes[this.#starts[slot]! + index]!;
   }
 
   set(slot: number, texts: readonly string[]): void {
