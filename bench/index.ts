@@ -2,6 +2,7 @@ import { rm } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import { aggregate } from "./aggregate.ts";
 import { alertColumns } from "./alert-columns.ts";
+import { alertSearch } from "./alert-search.ts";
 import { alertLatency } from "./alert-latency.ts";
 import { alerts } from "./alerts.ts";
 import { openBench, type Bench, type Benchmark } from "./bench.ts";
@@ -62,6 +63,7 @@ const OTHER_BENCHMARKS: Record<string, () => Promise<readonly Measurement[]>> = 
   geo,
   parse,
   "alert-columns": alertColumns,
+  "alert-search": alertSearch,
 };
 
 const NAMES = [...Object.keys(DATASET_BENCHMARKS), ...Object.keys(OTHER_BENCHMARKS)];

@@ -99,6 +99,28 @@ export interface AlertTotals {
   readonly resolveMs: number | null;
 }
 
+/** Intervals begin at multiples of their length since 1970. The first and the last may reach beyond the range. */
+export interface TrendQuery {
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly intervalMs: number;
+  /** Rules that are counted by themselves. */
+  readonly rulesMax: number;
+}
+
+export interface AlertTrends {
+  /** The rules with the most alerts in the range; ties by name. */
+  readonly rules: readonly { readonly name: string; readonly count: number }[];
+  /** All intervals that overlap the range, empty ones included. Only alerts created in the range count. */
+  readonly intervals: readonly {
+    readonly startMs: number;
+    readonly totals: AlertTotals;
+    /** Alerts of each of the `rules`, and of all others. */
+    readonly byRule: readonly number[];
+    readonly otherRules: number;
+  }[];
+}
+
 /** Alerts of a rule with this key whose last event came after the one time and whose first came before the other. */
 export interface UnresolvedQuery {
   readonly ruleId: string;
@@ -139,6 +161,8 @@ export interface AlertStore {
    */
   search(query: AlertQuery, context?: QueryContext): Promise<AlertSearchResult>;
   totals(range: TimeRange): Promise<AlertTotals>;
+  /** Totals by interval. */
+  trends(query: TrendQuery): Promise<AlertTrends>;
   /** How alerts of a rule with this name were resolved. */
   resolutions(ruleName: string): Promise<Readonly<Record<Resolution, number>>>;
   /** Changes are numbered in rising order. Alerts that changed after this number, as they are now. */

@@ -212,6 +212,31 @@ export function alertSearchContract({ store, reopen }: ContractContext): void {
       expect(ids(items)).toEqual(ids(wanted));
     });
 
+    test("trends are the totals of each interval and the counts of the most frequent rules", async () => {
+      const [fromMs, toMs, intervalMs] = [3500, 38_200, 5000];
+      const { rules, intervals } = await store().alerts.trends({ fromMs, toMs, intervalMs, rulesMax: 2 });
+      const countIn = (from: number, to: number, isCounted = (_: Alert) => true) =>
+        alerts.filter((alert) => alert.createdAt >= from && alert.createdAt < to && isCounted(alert)).length;
+      const countsOfRules = NAMES.map((name) => ({
+        name,
+        count: countIn(fromMs, toMs, ({ rule }) => rule.name === name),
+      })).sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1));
+      expect(rules).toEqual(countsOfRules.slice(0, 2));
+      expect(intervals.map(({ startMs }) => startMs)).toEqual([
+        0, 5000, 10_000, 15_000, 20_000, 25_000, 30_000, 35_000,
+      ]);
+      for (const { startMs, totals, byRule, otherRules } of intervals) {
+        const [from, to] = [Math.max(fromMs, startMs), Math.min(toMs, startMs + intervalMs)];
+        expect(totals).toEqual(await store().alerts.totals({ fromMs: from, toMs: to }));
+        expect(totals.total).toBe(countIn(from, to));
+        expect(byRule).toEqual(rules.map(({ name }) => countIn(from, to, ({ rule }) => rule.name === name)));
+        expect(otherRules).toBe(totals.total - byRule[0]! - byRule[1]!);
+      }
+      const empty = await store().alerts.trends({ fromMs: DAY_MS, toMs: DAY_MS + 1, intervalMs, rulesMax: 2 });
+      expect(empty.rules).toEqual([]);
+      expect(empty.intervals).toMatchObject([{ totals: { total: 0, acknowledgeMs: null }, byRule: [], otherRules: 0 }]);
+    });
+
     test("a limit of 0 gives the total and aggregations alone", async () => {
       const aggregation = { kind: "count" as const };
       const found = await search({ limit: 0, aggs: [{ name: "all", aggregation }] });

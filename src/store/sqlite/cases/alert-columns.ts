@@ -296,6 +296,11 @@ export class AlertColumns {
     ];
   }
 
+  /** The slots of the alerts created in the range, in that order. */
+  createdIn(range: TimeRange): Uint32Array {
+    return this.#columns.order.subarray(...this.#positionsOf(range));
+  }
+
   totals(range: TimeRange): AlertTotals {
     const { order, status, severity, acknowledgeMs, resolveMs } = this.#columns;
     const [from, to] = this.#positionsOf(range);

@@ -16,8 +16,10 @@ import type {
   AlertSearchResult,
   AlertSort,
   AlertTotals,
+  AlertTrends,
   ChangedAlert,
   NewTimelineEntry,
+  TrendQuery,
   UnresolvedQuery,
 } from "../../ports/alert-store.ts";
 import { QueryRefused } from "../../ports/store-errors.ts";
@@ -29,6 +31,7 @@ import { CELLS, cellsIn, cellsOf, entitiesText, writeRow, type CellRow } from ".
 import { alertTexts } from "../../search/text-matcher.ts";
 import { AlertQueries } from "../alert-query/alert-query.ts";
 import { AlertSearch } from "./alert-search.ts";
+import { alertTrends } from "./alert-trends.ts";
 import { Statements } from "./prepared-statements.ts";
 import { TIMELINE_SCHEMA, Timelines } from "./timeline-table.ts";
 import { WORD_INDEX_SCHEMA, WordIndex } from "./word-index.ts";
@@ -176,6 +179,10 @@ export class AlertTables {
 
   totals(range: TimeRange): AlertTotals {
     return this.#columns.totals(range);
+  }
+
+  trends(query: TrendQuery): AlertTrends {
+    return alertTrends(this.#columns, query);
   }
 
   resolutions(ruleName: string): Record<Resolution, number> {

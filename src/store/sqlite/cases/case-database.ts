@@ -44,6 +44,7 @@ export class SqliteCaseDatabase {
       "unresolved",
       "countUnresolved",
       "totals",
+      "trends",
       "resolutions",
       "changedSince",
       "lastChange",
