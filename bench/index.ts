@@ -2,6 +2,7 @@ import { rm } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import { aggregate } from "./aggregate.ts";
 import { alertColumns } from "./alert-columns.ts";
+import { alertSearch } from "./alert-search.ts";
 import { alertLatency } from "./alert-latency.ts";
 import { alerts } from "./alerts.ts";
 import { openBench, type Bench, type Benchmark } from "./bench.ts";
@@ -64,6 +65,7 @@ const OTHER_BENCHMARKS: Record<string, () => Promise<readonly Measurement[]>> = 
   parse,
   "alert-columns": alertColumns,
   entities,
+  "alert-search": alertSearch,
 };
 
 const NAMES = [...Object.keys(DATASET_BENCHMARKS), ...Object.keys(OTHER_BENCHMARKS)];
