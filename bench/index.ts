@@ -6,6 +6,7 @@ import { alertLatency } from "./alert-latency.ts";
 import { alerts } from "./alerts.ts";
 import { openBench, type Bench, type Benchmark } from "./bench.ts";
 import { collect } from "./collect.ts";
+import { compression } from "./compression.ts";
 import { cursor } from "./cursor.ts";
 import { prepareDataset } from "./dataset.ts";
 import { detectGroups } from "./detect-groups.ts";
@@ -61,6 +62,7 @@ const OTHER_BENCHMARKS: Record<string, () => Promise<readonly Measurement[]>> = 
   notify,
   geo,
   parse,
+  compression,
   "alert-columns": alertColumns,
 };
 

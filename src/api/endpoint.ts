@@ -82,6 +82,8 @@ export interface Endpoint<
   readonly scopes: readonly Scope[];
   /** The key is the path parameter `token`, for senders that cannot set a header. */
   readonly keyInPath?: true;
+  /** The response contains a secret and is never compressed. */
+  readonly hasSecret?: true;
   readonly query?: Query;
   readonly params?: Params;
   readonly body?: Body;
@@ -139,7 +141,7 @@ export function addEndpoint(app: FastifyInstance, spec: Endpoint, options: Endpo
   app.route({
     method: spec.method,
     url: spec.path,
-    config: { scopes: spec.scopes, keyInPath: spec.keyInPath === true },
+    config: { scopes: spec.scopes, keyInPath: spec.keyInPath === true, hasSecret: spec.hasSecret === true },
     schema: openapiSchema(spec),
     handler: async (request, reply) => {
       const owners = ownersOf(request);

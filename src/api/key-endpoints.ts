@@ -88,6 +88,7 @@ export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoin
       method: "POST",
       path: "/v1/keys",
       operationId: "createKey",
+      hasSecret: true,
       tag: "Keys",
       summary: "Create a key",
       description:
@@ -131,6 +132,7 @@ export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoin
       method: "POST",
       path: "/v1/keys/:id/rotate",
       operationId: "rotateKey",
+      hasSecret: true,
       tag: "Keys",
       summary: "Rotate the secret of a key",
       description:
