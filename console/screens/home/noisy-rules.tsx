@@ -22,7 +22,7 @@ export function NoisyRules({ span }: { span: TimeSpan }) {
           <table className="w-full text-sm">
             <thead className="text-left text-2xs text-ink3">
               <tr>
-                <th className="py-1 font-medium">Rule</th>
+                <th className="w-1/2 py-1 font-medium">Rule</th>
                 <th className="w-1/3 py-1 font-medium">Alerts</th>
                 <th className="py-1 text-right font-medium">False</th>
               </tr>
