@@ -19,6 +19,8 @@ import { fetchWindow, overlaps, type View } from "./view.ts";
 interface AxisDataOptions {
   readonly entities?: readonly Entity[];
   readonly hasTraffic?: boolean;
+  /** Asks nothing yet. */
+  readonly isWaiting?: boolean;
   /** Asks again that often, while the axis follows the clock. */
   readonly refreshMs?: number | false;
 }
@@ -49,9 +51,9 @@ const NO_ALERTS: readonly Alert[] = [];
 
 /** The events of a view, or counts by lane where they are too many, with its alerts and its traffic. */
 export function useAxisData(view: View, options: AxisDataOptions = {}): AxisData {
-  const { entities = NO_ENTITIES, hasTraffic = true, refreshMs = false } = options;
-  const mayReadEvents = useMay("events:read");
-  const mayReadAlerts = useMay("alerts:read");
+  const { entities = NO_ENTITIES, hasTraffic = true, isWaiting = false, refreshMs = false } = options;
+  const mayReadEvents = useMay("events:read") && !isWaiting;
+  const mayReadAlerts = useMay("alerts:read") && !isWaiting;
   const { fromMs, toMs } = fetchWindow(view);
   const question = { fromMs, toMs, entities };
   const refetchInterval = refreshMs;

@@ -6,7 +6,7 @@ import { Axis } from "../../components/axis/axis.tsx";
 import { echoesOf } from "../../components/axis/echoes.ts";
 import { threadOf } from "../../components/axis/thread.ts";
 import { useAxisData } from "../../components/axis/use-axis-data.ts";
-import { bandOf, lengthOf, panned, viewAround, zoomed, type View } from "../../components/axis/view.ts";
+import { bandOf, lengthOf, panned, viewAround, zoomed } from "../../components/axis/view.ts";
 import { useNow } from "../../components/time/use-range.ts";
 import { Empty, Failure, Skeleton } from "../../components/ui/states.tsx";
 import { alertDetailQuery } from "../../data/alerts.ts";
@@ -53,14 +53,19 @@ function ReadableAxis() {
   const show: Show = search.show === "everything" ? "everything" : "worth";
 
   const refreshMs = isFollowing && (lengthOf(settled) < 6 * HOUR_MS ? REFRESH_MS.near : REFRESH_MS.far);
-  const data = useAxisData(settled, { entities, refreshMs });
   const detail = useQuery({
     ...alertDetailQuery(search.alert ?? ""),
     enabled: search.alert !== undefined && mayReadAlerts,
     placeholderData: keepPreviousData,
   });
+  const isUntimed = search.range === undefined && search.from === undefined;
+  // The alert will say which time to ask for.
+  const isWaiting = isUntimed && search.alert !== undefined && mayReadAlerts && !detail.isError;
+  const data = useAxisData(settled, { entities, isWaiting, refreshMs });
   const alert = search.alert === undefined ? undefined : detail.data;
-  useFitToAlert(alert, search, setView);
+  useEffect(() => {
+    if (alert !== undefined && isUntimed) go({}, viewAround(alert), true);
+  }, [alert, isUntimed, go]);
 
   const overview = useMemo(() => overviewRange(view, nowMs), [view, nowMs]);
   const overviewHour = { fromMs: hour(overview.fromMs), toMs: hour(overview.toMs), entities };
@@ -103,7 +108,7 @@ function ReadableAxis() {
 
   return (
     <div className="grid h-full grid-cols-[minmax(0,1fr)_372px] max-lg:grid-cols-1 max-lg:grid-rows-[auto_minmax(0,1fr)]">
-      <section aria-label="Time axis" className="flex min-h-0 min-w-0 flex-col max-lg:max-h-[58vh]">
+      <main className="flex min-h-0 min-w-0 flex-col max-lg:max-h-[58vh]">
         <Toolbar
           view={view}
           isFollowing={isFollowing}
@@ -155,7 +160,7 @@ function ReadableAxis() {
           </div>
         </div>
         <Legend />
-      </section>
+      </main>
       <Story
         data={data}
         view={settled}
@@ -177,17 +182,3 @@ function ReadableAxis() {
 }
 
 const hour = (atMs: number) => Math.ceil(atMs / HOUR_MS) * HOUR_MS;
-
-/** An address that names an alert but no time shows the time around the alert. */
-function useFitToAlert(
-  alert: Parameters<typeof viewAround>[0] | undefined,
-  { range, from }: { readonly range?: string | undefined; readonly from?: string | undefined },
-  setView: (view: View) => void,
-): void {
-  const isUntold = range === undefined && from === undefined;
-  useEffect(() => {
-    if (alert !== undefined && isUntold) setView(viewAround(alert));
-    // Once, when the alert is there.
-    // oxlint-disable-next-line react-hooks/exhaustive-deps
-  }, [alert === undefined, isUntold]);
-}

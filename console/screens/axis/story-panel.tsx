@@ -60,10 +60,10 @@ export function Story(props: StoryProps) {
 
   return (
     <aside aria-label="What happened" className="flex min-h-0 flex-col border-line bg-app max-lg:border-t lg:border-l">
-      <div className="flex min-h-14 shrink-0 items-center gap-2 border-b border-line px-4 py-2">
+      <div className="flex min-h-14 shrink-0 items-center gap-2 border-b border-line py-2 pr-3 pl-4">
         <div className="min-w-0">
           <h2 className="text-base font-semibold">What happened</h2>
-          <p role="status" className="text-2xs text-ink3">
+          <p role="status" className="text-2xs whitespace-nowrap text-ink3">
             {data.isPending
               ? "Loading…"
               : data.isHeat
