@@ -9,7 +9,7 @@ import { alertAt, HoverLayer } from "./hover-layer.tsx";
 import type { Heat } from "./heat.ts";
 import { markAt } from "./hit.ts";
 import { LaneHeads } from "./lane-heads.tsx";
-import { FULL_SIZES, MINI_SIZES, PHONE_SIZES } from "./layout.ts";
+import { MINI_SIZES, RIGHT, sizesFor } from "./layout.ts";
 import { measureText } from "./measure.ts";
 import { Pane } from "./pane.tsx";
 import { pictureOf, type AxisContent } from "./picture.ts";
@@ -51,8 +51,6 @@ export interface AxisProps {
 
 const NONE: readonly never[] = [];
 const NO_IDS: ReadonlySet<string> = new Set();
-const RIGHT = { full: 14, mini: 6 };
-const PHONE_WIDTH = 640;
 /** Times at the edges fade rather than end in the middle of a figure. */
 const FADE = "linear-gradient(to right, transparent, black 28px, black calc(100% - 28px), transparent)";
 /** Drawn beyond each edge, as a share of the view. */
@@ -67,7 +65,7 @@ export function Axis(props: AxisProps) {
   const [box, width] = useWidth<HTMLDivElement>();
   const plot = useRef<HTMLDivElement>(null);
   const zone = useZone();
-  const sizes = mini ? MINI_SIZES : width < PHONE_WIDTH ? PHONE_SIZES : FULL_SIZES;
+  const sizes = mini ? MINI_SIZES : sizesFor(width);
   const plotWidth = Math.max(50, width - sizes.left - (mini ? RIGHT.mini : RIGHT.full));
   const margin = onView === undefined ? 0 : MARGIN;
   const drawn = useDrawnView(view, margin);

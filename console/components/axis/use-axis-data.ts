@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { useMemo } from "react";
+import { useCallback, useMemo } from "react";
 import {
   axisAlertsQuery,
   axisEventsQuery,
@@ -87,7 +87,13 @@ export function useAxisData(view: View, options: AxisDataOptions = {}): AxisData
     }
     return sum;
   }, [isHeat, inView.length, heat.data, count.data, view]);
-  return {
+  const refetchCount = count.refetch;
+  const refetchShown = shown.refetch;
+  const retry = useCallback(() => {
+    void refetchCount();
+    void refetchShown();
+  }, [refetchCount, refetchShown]);
+  const data: AxisData = {
     events: isHeat ? NO_EVENTS : (events.data ?? NO_EVENTS),
     heat: isHeat ? heat.data : undefined,
     isHeat,
@@ -99,9 +105,9 @@ export function useAxisData(view: View, options: AxisDataOptions = {}): AxisData
     isPending: shown.data === undefined,
     isStale: shown.isPlaceholderData || count.isPlaceholderData,
     error: count.error ?? shown.error,
-    retry: () => {
-      void count.refetch();
-      void shown.refetch();
-    },
+    retry,
   };
+  // The same object while nothing in it has changed: who shows it need not render at each frame of a pan.
+  // oxlint-disable-next-line react-hooks/exhaustive-deps
+  return useMemo(() => data, Object.values(data));
 }

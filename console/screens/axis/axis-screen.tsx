@@ -27,6 +27,7 @@ const WEEK_MS = 7 * 86_400_000;
 const HOUR_MS = 3_600_000;
 /** While following: often where seconds can be told apart. */
 const REFRESH_MS = { near: 5000, far: 60_000 };
+const ZOOM_OUT = 1.6;
 const NO_EVENTS: readonly never[] = [];
 
 export function AxisScreen() {
@@ -85,6 +86,9 @@ function ReadableAxis() {
     (id: string) => go({ alert: id === search.alert ? undefined : id }),
     [go, search.alert],
   );
+  const seek = useCallback((id: string) => setSought({ id }), []);
+  const setShow = useCallback((next: Show) => go({ show: next === "everything" ? next : undefined }), [go]);
+  const zoomOut = useCallback(() => setView(zoomed(settled, ZOOM_OUT, (settled.fromMs + settled.toMs) / 2)), [setView, settled]);
   const toNeighbour = (step: 1 | -1) => {
     const known = [...new Map([...badAlerts, ...data.alerts].map((one) => [one.id, one])).values()];
     const next = neighbourAlert(known, search.alert, (view.fromMs + view.toMs) / 2, step);
@@ -98,8 +102,8 @@ function ReadableAxis() {
   const actions = {
     earlier: () => setView(panned(view, -0.25)),
     later: () => setView(panned(view, 0.25)),
-    zoomIn: () => zoom(0.625),
-    zoomOut: () => zoom(1.6),
+    zoomIn: () => zoom(1 / ZOOM_OUT),
+    zoomOut: () => zoom(ZOOM_OUT),
     fit: () => (alert === undefined ? follow(WEEK_MS) : setView(viewAround(alert))),
     follow: () => (isFollowing ? setView(view) : follow(lengthOf(view))),
   };
@@ -152,7 +156,7 @@ function ReadableAxis() {
                   untilMs={data.untilMs}
                   marked={marked}
                   onMark={setMarked}
-                  onEvent={(id) => setSought({ id })}
+                  onEvent={seek}
                   onAlert={chooseAlert}
                 />
               )}
@@ -170,11 +174,11 @@ function ReadableAxis() {
         alert={alert}
         marked={marked}
         sought={sought}
-        onShow={(next) => go({ show: next === "everything" ? next : undefined })}
+        onShow={setShow}
         onMark={setMarked}
-        onSeek={(id) => setSought({ id })}
+        onSeek={seek}
         onAlert={chooseAlert}
-        onZoomOut={actions.zoomOut}
+        onZoomOut={zoomOut}
         hasFilter={entities.length > 0}
       />
     </div>

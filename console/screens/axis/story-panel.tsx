@@ -1,4 +1,4 @@
-import { useMemo } from "react";
+import { memo, useMemo } from "react";
 import { useKeys } from "../../app/keys.ts";
 import type { AxisData } from "../../components/axis/use-axis-data.ts";
 import { overlaps, type View } from "../../components/axis/view.ts";
@@ -29,7 +29,7 @@ interface StoryProps {
 }
 
 /** What happened, beside the picture that shows it. */
-export function Story(props: StoryProps) {
+export const Story = memo(function Story(props: StoryProps) {
   const { data, view, show, thread, echoes, alert, marked, sought, onShow, onMark, onSeek, onAlert } = props;
   const zone = useZone();
   const numbers = useMemo(() => new Map(thread.map(({ id }, index) => [id, index + 1])), [thread]);
@@ -107,7 +107,7 @@ export function Story(props: StoryProps) {
       )}
     </aside>
   );
-}
+});
 
 function Nothing({ data, show, hasFilter, onShow, onZoomOut }: StoryProps) {
   if (show === "worth" && data.eventCount > 0) {

@@ -55,13 +55,17 @@ export function useAxisView(): AxisViewState {
     },
     [address, write],
   );
+  const unwritten = useRef<View>(undefined);
+  useEffect(() => {
+    unwritten.current = isAhead ? view : undefined;
+  });
   const go = useCallback(
     (parts: Record<string, string | undefined>, next?: View, replace = false) => {
       clearTimeout(timer.current);
-      const own = next ?? (isAhead ? view : undefined);
+      const own = next ?? unwritten.current;
       write({ ...parts, ...(own && rangeParts(absoluteRange(own.fromMs, own.toMs))) }, replace);
     },
-    [isAhead, view, write],
+    [write],
   );
   const follow = useCallback(
     (lengthMs: number) => {
