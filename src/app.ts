@@ -8,6 +8,7 @@ import { openAnalyst } from "./analysis/analyst.ts";
 import { openServer, type ConnectionTimeouts } from "./api/server.ts";
 import { clientAddress } from "./config/config.ts";
 import type { Settings } from "./config/settings.ts";
+import { openConsole } from "./console/serve.ts";
 import { crossCheckWarnings } from "./config/cross-checks.ts";
 import { loadBuiltinRules } from "./detection/rules/builtin.ts";
 import { openDetector } from "./detection/detector.ts";
@@ -21,9 +22,12 @@ import { openFlowPipeline, refuseNewerFlowFiles, type FlowPipelineSettings } fro
 import { enableExactJson } from "./lib/exact-json.ts";
 import { registerThreadMetrics } from "./lib/memory-metrics.ts";
 import { openIntake, type Intake } from "./intake/intake.ts";
+import { ChannelTests } from "./notify/channel-tests.ts";
+import { requiredSettings } from "./notify/channels.ts";
 import { openChannels } from "./notify/open-channels.ts";
-import { alertUrl, openNotifier } from "./notify/notifier.ts";
+import { alertLinks, openNotifier, type Notifier } from "./notify/notifier.ts";
 import type { Alert, AlertSummary } from "./model/alert.ts";
+import type { Channel } from "./model/rule.ts";
 import { SEVERITIES, type Severity } from "./model/event.ts";
 import type { Finding } from "./model/finding.ts";
 import { startRetention } from "./retention.ts";
@@ -55,6 +59,8 @@ export interface AppOptions {
   readonly around?: (store: Store) => Store;
   /** For tests that cannot wait, or hold ten thousand connections. */
   readonly connections?: Partial<ConnectionTimeouts>;
+  /** The folder of the built console, for tests. */
+  readonly consoleFolder?: string;
 }
 
 /** Gauges that prom-client names like counters, which linters reject. Each is the sum of the gauge without the suffix. */
@@ -65,7 +71,7 @@ const MISNAMED_GAUGES = [
 ];
 
 export async function startApp(settings: Settings, log: Logger, options: AppOptions = {}): Promise<App> {
-  const { now = Date.now, around = (store: Store) => store, connections } = options;
+  const { now = Date.now, around = (store: Store) => store, connections, consoleFolder } = options;
   enableExactJson();
   const opened: OpenedPart[] = [];
   const opens = <Opened extends { close(): unknown }>(name: string, part: Opened): Opened => {
@@ -90,6 +96,7 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
       await openEnrichment({
         settings: settings.enrichment,
         dataDir,
+        listStore: store.lists,
         reputationStore: store.reputations,
         events: store.events,
         annotate: (alertId, report) => alerts.addReputation(alertId, report),
@@ -113,6 +120,8 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     );
 
     const channels = openChannels(settings.notifications);
+    const links = { base: settings.notifications.consoleUrl ?? "" };
+    const channelTests = opens("channel tests", new ChannelTests({ channels, urlOf: () => links.base, log, now }));
     const notificationPolicy = { channels: [...channels.keys()], onResolve: settings.notifications.onResolve };
     const channelsOf = (severity: Severity) => (isToldOf(severity, settings) ? notificationPolicy.channels : []);
     const builtins = loadBuiltinRules({ platform, timezone, channelsOf });
@@ -209,10 +218,20 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     };
     const analyse: typeof analyst.analyse = (id, actor) => analyst.analyse(id, actor);
     const { channels: channelNames } = notificationPolicy;
+    const consolePages = await openConsole({ folder: consoleFolder, log });
+    let notifier: Notifier | undefined;
+    const channelStatus = {
+      requiredSettings,
+      healthOf: (channel: Channel) => notifier?.healthOf(channel),
+      lastTest: (channel: Channel) => channelTests.last(channel),
+      test: (channel: Channel, by: string) => channelTests.send(channel, by),
+    };
     const server = await openServer({
       settings,
       ...parts,
+      consolePages,
       channels: channelNames,
+      channelStatus,
       analyse,
       registry,
       log,
@@ -225,11 +244,14 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     const { port } = server.server.address() as AddressInfo;
     const address = clientAddress(settings.host, port);
     // Last, because messages contain the address of the service.
-    const { consoleUrl, perMinuteMax, retryHours } = settings.notifications;
+    const { perMinuteMax, retryHours } = settings.notifications;
+    links.base ||= address;
     for (const { path, message } of crossCheckWarnings(settings)) log.warn(`${path}: ${message}`);
-    const urlOf = (id: string) => alertUrl(consoleUrl ?? address, id);
+    const { isBuilt: hasConsole } = consolePages;
+    const linksTo = (id: string) => alertLinks(links.base, id, { hasConsole });
     const retryMs = retryHours * HOUR_MS;
-    opens("notifier", await openNotifier({ store, channels, perMinuteMax, retryMs, urlOf, registry, log, now }));
+    const notifierOptions = { store, channels, perMinuteMax, retryMs, linksTo, registry, log, now };
+    notifier = opens("notifier", await openNotifier(notifierOptions));
     return { address, port, store, intake, close };
   });
 }

@@ -27,6 +27,8 @@ declare module "fastify" {
     apiKey: ApiKey | null;
     /** The valid session of the request; null if it has a key of its own. */
     session: Session | null;
+    /** True if the console answered the request. */
+    isConsole: boolean;
   }
   interface FastifyContextConfig {
     /** Scopes that the route requires. A route without this setting is public and not rate limited. */
@@ -53,17 +55,19 @@ interface EndpointCall<Query, Params, Body> {
 /** The groups of calls in the OpenAPI document. */
 export const TAGS = {
   Events: "submit, list and search events",
-  Exports: "events as files",
+  Entities: "addresses, people, doors, cameras, devices and numbers that events name",
+  Exports: "events and alerts as files",
   Alerts: "list alerts and handle them",
   Notifications: "messages about alerts, and their delivery",
   Rules: "detection rules",
+  Lists: "lists of addresses and domains, for rules and filters",
   Stream: "live events and alerts",
   Flows: "network traffic, aggregated by minute",
   Collectors: "webhooks and the status of the collectors",
   Keys: "API keys",
   Views: "saved views of the console",
   Session: "sign in to the console and out of it",
-  Service: "health, readiness and metrics",
+  Service: "the site, health, readiness and metrics",
 } as const;
 type Tag = keyof typeof TAGS;
 

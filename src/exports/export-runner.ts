@@ -8,9 +8,11 @@ import { greatestId, idMaker } from "../lib/id.ts";
 import { ThreadError } from "../lib/thread.ts";
 import { DAY_MS } from "../lib/time.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
-import type { ExportFormat, ExportJob, ExportQuery, ParquetTask } from "../model/export.ts";
+import { subjectOf, type ExportFormat, type ExportJob, type ParquetTask } from "../model/export.ts";
+import type { AlertFilter } from "../store/ports/alert-store.ts";
 import { QueryRefused, StoreUnavailable } from "../store/ports/store-errors.ts";
 import type { Store } from "../store/ports/store.ts";
+import { alertRows } from "./alert-rows.ts";
 import { columnsOf } from "./export-columns.ts";
 import { FORMATS } from "./export-formats.ts";
 import { writeExport } from "./export-writer.ts";
@@ -29,7 +31,7 @@ const FILE_LOST = "the file of the export is gone or damaged; create the export 
 
 interface ExportRequest {
   readonly format: ExportFormat;
-  readonly question: ExportQuery;
+  readonly question: ExportJob["question"];
   /** The id of the requesting key. */
   readonly owner: string;
 }
@@ -67,7 +69,7 @@ export interface ExportRunner {
 }
 
 export interface ExportRunnerOptions {
-  readonly store: Pick<Store, "events" | "exports">;
+  readonly store: Pick<Store, "events" | "alerts" | "exports">;
   /** Holds the files of the exports. */
   readonly folder: string;
   /** Rejects with the signal's reason when it aborts. */
@@ -236,7 +238,7 @@ class QueuedExportRunner implements ExportRunner {
       stream: file.createReadStream(size > 0 ? { end: size - 1 } : {}),
       sizeBytes: size,
       mediaType,
-      fileName: `events-${job.id}.${extension}`,
+      fileName: `${subjectOf(job)}-${job.id}.${extension}`,
     };
   }
 
@@ -321,13 +323,13 @@ class QueuedExportRunner implements ExportRunner {
 
   async #write(job: ExportJob, signal: AbortSignal): Promise<{ rowCount: number; sizeBytes: number }> {
     const folder = this.#folder;
-    const { condition, fromMs, toMs, fields } = job.question;
-    const columns = columnsOf(fields);
+    const { fields } = job.question;
+    const columns = columnsOf(fields, subjectOf(job));
     let part = join(folder, `${job.id}.part`);
-    const events = this.#store.events.scan({ condition, fromMs, toMs }, signal);
+    const rows = this.#rowsOf(job, signal);
     const { rowCount, rowBytesMax } = await writeExport(
       { path: part, format: job.format, named: fields !== null, columns },
-      events,
+      rows,
       signal,
     );
     if (job.format === "parquet") {
@@ -344,6 +346,14 @@ class QueuedExportRunner implements ExportRunner {
     signal.throwIfAborted();
     const { size } = await stat(this.#path(job));
     return { rowCount, sizeBytes: size };
+  }
+
+  #rowsOf({ question, owner }: ExportJob, signal: AbortSignal): AsyncIterable<readonly string[]> {
+    if (question.subject !== "alerts") {
+      const { condition, fromMs, toMs } = question;
+      return this.#store.events.scan({ condition, fromMs, toMs }, signal);
+    }
+    return alertRows(this.#store.alerts, question.filter as AlertFilter, { client: owner ?? "exports", signal });
   }
 
   async #save(job: ExportJob): Promise<ExportJob> {

@@ -1,10 +1,12 @@
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
 import { idMaker } from "../lib/id.ts";
+import type { ChannelHealth } from "../model/channel-status.ts";
 import { CHANNELS, type Channel } from "../model/rule.ts";
 import type { Store } from "../store/ports/store.ts";
 import { ChannelQueue, type QueueOptions } from "./channel-queue.ts";
 import type { ConfiguredChannels } from "./channel.ts";
+import type { AlertLinks } from "./message.ts";
 import { PACE, type DeliveryPace } from "./schedule.ts";
 
 // Delivers the notifications queued in the store: one message at a time per channel, all channels in parallel.
@@ -14,8 +16,7 @@ export interface NotifierOptions {
   readonly channels: ConfiguredChannels;
   readonly perMinuteMax: number;
   readonly retryMs: number;
-  /** The link to an alert. */
-  readonly urlOf: (alertId: string) => string;
+  readonly linksTo: (alertId: string) => AlertLinks;
   readonly registry: Registry;
   readonly log: Logger;
   readonly now?: () => number;
@@ -24,12 +25,16 @@ export interface NotifierOptions {
   readonly pace?: Partial<DeliveryPace>;
 }
 
-/** The alert in the API, the only page about it. */
-export function alertUrl(base: string, alertId: string): string {
-  return `${base.replace(/\/+$/, "")}/v1/alerts/${alertId}`;
+/** The links to an alert at the base URL of the service. Without a console, people also get the one to the API. */
+export function alertLinks(base: string, alertId: string, { hasConsole }: { hasConsole: boolean }): AlertLinks {
+  const root = base.replace(/\/+$/, "");
+  const apiUrl = `${root}/v1/alerts/${alertId}`;
+  return { url: hasConsole ? `${root}/alerts?alert=${alertId}` : apiUrl, apiUrl };
 }
 
 export interface Notifier {
+  /** Undefined if the channel is not configured. */
+  healthOf(channel: Channel): ChannelHealth | undefined;
   /** Waits briefly for the attempts in flight. One that takes too long is repeated at the next start. */
   close(): Promise<void>;
 }
@@ -59,7 +64,7 @@ export async function openNotifier(options: NotifierOptions): Promise<Notifier> 
     store,
     pace: { ...PACE, perMinuteMax, ...options.pace },
     retryMs: options.retryMs,
-    urlOf: options.urlOf,
+    linksTo: options.linksTo,
     newDeliveryId: idMaker("dlv_", now),
     newEntryId: idMaker("tln_", now),
     count: (name, outcome, count) => outcomes.inc({ channel: name, outcome }, count),
@@ -68,21 +73,22 @@ export async function openNotifier(options: NotifierOptions): Promise<Notifier> 
     steadyNow: options.steadyNow ?? (() => performance.now()),
     random,
   };
-  const queues: ChannelQueue[] = [];
+  const queues = new Map<Channel, ChannelQueue>();
   for (const name of CHANNELS) {
     const channel = channels.get(name);
     const queue = new ChannelQueue({ ...queueOptions, name, channel: channel ?? absent(name) });
-    if (channel) queues.push(queue);
+    if (channel) queues.set(name, queue);
     else await queue.giveUp();
   }
   const stopListening = notifications.onQueued(() => {
-    for (const queue of queues) queue.wake();
+    for (const queue of queues.values()) queue.wake();
   });
-  for (const queue of queues) queue.start();
+  for (const queue of queues.values()) queue.start();
   return {
+    healthOf: (channel) => queues.get(channel)?.health,
     close: async () => {
       stopListening();
-      await Promise.all(queues.map((queue) => queue.close()));
+      await Promise.all(Array.from(queues.values(), (queue) => queue.close()));
     },
   };
 }

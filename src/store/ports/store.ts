@@ -6,6 +6,7 @@ import type { EventEngine } from "./event-engine.ts";
 import type { ExportStore } from "./export-store.ts";
 import type { FlowEngine } from "./flow-engine.ts";
 import type { KeyStore } from "./key-store.ts";
+import type { ListStore } from "./list-store.ts";
 import type { NotificationStore } from "./notification-store.ts";
 import type { ReputationStore } from "./reputation-store.ts";
 import type { RetentionStore } from "./retention-store.ts";
@@ -26,6 +27,7 @@ export interface CaseDatabase {
   readonly sessions: SessionStore;
   readonly views: ViewStore;
   readonly exports: ExportStore;
+  readonly lists: ListStore;
   readonly reputations: ReputationStore;
   readonly retention: RetentionStore;
 }
@@ -37,12 +39,23 @@ export interface MissingDay {
   readonly rows: number;
 }
 
+/** Room for data. */
+export interface StorageSpace {
+  readonly totalBytes: number;
+  /** Available to the service. */
+  readonly freeBytes: number;
+  /** What the stored data occupies. */
+  readonly usedBytes: number;
+}
+
 /** A case database together with the engines for large data. */
 export interface Store extends CaseDatabase {
   readonly events: EventEngine;
   readonly flows: FlowEngine;
   /** Days in this range that lack rows: an answer over the range is incomplete. */
   missing(kind: MissingDay["kind"], range?: TimeRange): Promise<readonly MissingDay[]>;
+  /** May be up to a minute old. */
+  space(): Promise<StorageSpace>;
   /** Rejects with the reason when the store does not answer. */
   check(): Promise<void>;
   /** Finishes accepted work, then releases everything. */
