@@ -90,7 +90,15 @@ export function pictureOf(content: AxisContent, frame: Frame): Picture {
   const alertRows = isTicks
     ? packTicks(content.alerts, packing, ALERT_ROWS_MAX.lasting)
     : packAlerts(content.alerts, packing);
-  const layout = layoutOf({ sizes, alertRows: alertRows.rows, groups, laneUnder, hasTraffic: content.hasTraffic });
+  // Alerts without a bar are told beside the lanes, which takes a row.
+  const isTold = !isMini && alertRows.ongoing.length + alertRows.hidden.length > 0;
+  const layout = layoutOf({
+    sizes,
+    alertRows: Math.max(alertRows.rows, isTold ? 1 : 0),
+    groups,
+    laneUnder,
+    hasTraffic: content.hasTraffic,
+  });
 
   const numberOf = new Map(thread.map(({ id }, index) => [id, index + 1]));
   const points = marks.flatMap((mark) => {
