@@ -120,7 +120,7 @@ function spanOf(mark: Mark, weight: number, { x }: Scale): Span {
   return {
     from: Math.min(middle - radius, start - left),
     to: Math.max(middle + radius, start + right),
-    isNoise: weight === 0 && (shape === "tick" || shape === "thin" || shape === "dot"),
+    isNoise: weight === 0 && (shape === "tick" || shape === "thin"),
   };
 }
 

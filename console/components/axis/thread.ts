@@ -66,6 +66,19 @@ function numbersText(numbers: readonly number[]): string {
   return parts.length > 2 ? `${numbers[0]}–${numbers.at(-1)}` : parts.join(", ");
 }
 
+/** Rings around marks of one lane; those that would cross each other become one. */
+export function ringsOf(marks: readonly { readonly x: number; readonly y: number }[], radius: number) {
+  const rings: { readonly y: number; readonly from: number; to: number }[] = [];
+  for (const [y, lane] of Map.groupBy(marks, (mark) => mark.y)) {
+    let last: (typeof rings)[number] | undefined;
+    for (const { x } of lane.toSorted((a, b) => a.x - b.x)) {
+      if (last !== undefined && x - radius < last.to) last.to = x + radius;
+      else rings.push((last = { y, from: x - radius, to: x + radius }));
+    }
+  }
+  return rings;
+}
+
 /** The stops in the order of the events, for the curve. */
 export function threadWay(stops: readonly ThreadStop[]): ThreadStop[] {
   const stopOfNumber = stops.flatMap((stop) => stop.numbers.map((number) => ({ number, stop })));

@@ -34,9 +34,18 @@ export const Story = memo(function Story(props: StoryProps) {
   const zone = useZone();
   const numbers = useMemo(() => new Map(thread.map(({ id }, index) => [id, index + 1])), [thread]);
   const rows = useMemo(() => {
-    if (data.isHeat) return daysOf(data.alerts, view, show, (atMs) => startOfDayMs(atMs, zone));
+    const startOfDay = (atMs: number) => startOfDayMs(atMs, zone);
+    if (data.isHeat) return daysOf(data.alerts, view, show, startOfDay);
     const told = new Set([...numbers.keys(), ...echoes]);
-    return storyOf({ events: data.events, alerts: data.alerts, told, chosen: alert?.id, view, show });
+    return storyOf({
+      events: data.events,
+      alerts: data.alerts,
+      told,
+      chosen: alert?.id,
+      view,
+      show,
+      startOfDayMs: startOfDay,
+    });
   }, [data.isHeat, data.events, data.alerts, numbers, echoes, alert?.id, view, show, zone]);
   const toldEvents = rows.filter(({ kind }) => kind === "event").length;
   const alertsInView = data.alerts.filter((one) =>
