@@ -40,7 +40,7 @@ interface Span {
 const STOP_RADIUS = 9;
 const RING_RADIUS = 10;
 const GAP = 5;
-export const LABELS_MAX = 400;
+const LABELS_MAX = 400;
 const WORTH_A_LABEL = /^(access_granted|config_changed|vpn_connected|admin_login|visitor_checked_in|call_started)$/;
 
 export function placeLabels(marks: readonly Mark[], options: LabelOptions): Label[] {

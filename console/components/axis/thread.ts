@@ -19,7 +19,7 @@ export interface ThreadStop {
 }
 
 /** A longer thread is told by its band alone. */
-export const THREAD_EVENTS_MAX = 30;
+const THREAD_EVENTS_MAX = 30;
 /** The events of an alert, oldest first; none if they are too many to follow. */
 export function threadOf(alert: Pick<AlertDetail, "related_events" | "related_events_total">): readonly Event[] {
   return alert.related_events_total > THREAD_EVENTS_MAX ? [] : alert.related_events.toReversed();
