@@ -34,7 +34,7 @@ export const alertGroupsQuery = (filters: AlertFilters, stepMs: number, generati
     queryKey: ["alerts", "groups", filters, stepMs, generation],
     staleTime: Number.POSITIVE_INFINITY,
     queryFn: async ({ signal }) => {
-      const { aggregations, total } = await searchAlerts(
+      const { aggregations, total, atMs } = await searchAlerts(
         filters,
         {
           rules: {
@@ -54,7 +54,7 @@ export const alertGroupsQuery = (filters: AlertFilters, stepMs: number, generati
         },
         signal,
       );
-      return { total, groups: aggregations["rules"]!.buckets!.map(readGroup) };
+      return { total, atMs, groups: aggregations["rules"]!.buckets!.map(readGroup) };
     },
   });
 

@@ -21,14 +21,16 @@ export interface SearchBucket {
 
 interface SearchResult {
   readonly total: number;
+  /** The clock of the service when it answered. */
+  readonly atMs: number;
   readonly aggregations: Readonly<Record<string, SearchAnswer>>;
 }
 
 /** Aggregations over the alerts that match; the alerts themselves are left out. */
 export async function searchAlerts(filters: AlertFilters, aggs: object, signal: AbortSignal): Promise<SearchResult> {
   const body = { query: { filters }, limit: 0, aggs };
-  const { data } = await answered(api.POST("/v1/alerts/search", { body: body as never, signal }));
-  return data as SearchResult;
+  const { data, meta } = await answered(api.POST("/v1/alerts/search", { body: body as never, signal }));
+  return { ...(data as Omit<SearchResult, "atMs">), atMs: Date.parse(meta.timestamp) };
 }
 
 export interface HistogramBucket {

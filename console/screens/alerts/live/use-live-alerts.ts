@@ -1,0 +1,107 @@
+import { useQueryClient, type QueryClient } from "@tanstack/react-query";
+import { useCallback, useEffect, useRef, useState } from "react";
+import { alertDetailQuery, type AlertPage } from "../../../data/alerts.ts";
+import type { Alert, AlertDetail } from "../../../data/client.ts";
+import { useAlertStream } from "../../../data/stream.ts";
+import { NONE_WAITING, withArrival, type Seen, type Waiting } from "./waiting.ts";
+
+// What the stream brings. Known alerts change in place and are tinted for a second; new ones wait.
+
+const TINT_MS = 1000;
+/** Counts and charts are asked for again this long after a change, however many come. */
+const RECOUNT_MS = 3000;
+
+const COUNTED = new Set<unknown>(["count", "histogram", "groups"]);
+
+/** Puts the alert in the place of its earlier state wherever it is shown. True if it is in a list. */
+export function replaceAlert(client: QueryClient, alert: Alert): boolean {
+  let isListed = false;
+  client.setQueriesData<AlertPage>({ queryKey: ["alerts", "page"] }, (page) => {
+    if (page === undefined || !page.alerts.some(({ id }) => id === alert.id)) return page;
+    isListed = true;
+    return { ...page, alerts: page.alerts.map((each) => (each.id === alert.id ? alert : each)) };
+  });
+  const { queryKey } = alertDetailQuery(alert.id);
+  if (client.getQueryData(queryKey) !== undefined) {
+    client.setQueryData<AlertDetail>(queryKey, (detail) => detail && { ...detail, ...alert });
+  }
+  return isListed;
+}
+
+export function recount(client: QueryClient): void {
+  void client.invalidateQueries({
+    predicate: ({ queryKey }) => queryKey[0] === "alerts" && COUNTED.has(queryKey[1]),
+  });
+}
+
+export interface LiveAlerts {
+  readonly waiting: Waiting;
+  readonly tinted: ReadonlySet<string>;
+  /** Alerts that were let in, the latest first. */
+  readonly fresh: readonly Alert[];
+  /** Lets all in that wait. */
+  letIn(): void;
+  forget(): void;
+}
+
+export function useLiveAlerts(seen: Seen | undefined): LiveAlerts {
+  const client = useQueryClient();
+  const [waiting, setWaiting] = useState(NONE_WAITING);
+  const [fresh, setFresh] = useState<readonly Alert[]>([]);
+  const [tinted, setTinted] = useState<ReadonlySet<string>>(new Set());
+  const timers = useRef(new Set<ReturnType<typeof setTimeout>>());
+  const recounting = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const latest = useRef({ seen, fresh });
+  useEffect(() => {
+    latest.current = { seen, fresh };
+  });
+  useEffect(
+    () => () => {
+      for (const timer of timers.current) clearTimeout(timer);
+      clearTimeout(recounting.current);
+    },
+    [],
+  );
+
+  const tint = useCallback((id: string) => {
+    setTinted((ids) => new Set(ids).add(id));
+    const timer = setTimeout(() => {
+      timers.current.delete(timer);
+      setTinted((ids) => new Set([...ids].filter((each) => each !== id)));
+    }, TINT_MS);
+    timers.current.add(timer);
+  }, []);
+
+  const onAlert = useCallback(
+    (alert: Alert) => {
+      const { seen: current, fresh: shown } = latest.current;
+      const isFresh = shown.some(({ id }) => id === alert.id);
+      if (isFresh) setFresh((all) => all.map((each) => (each.id === alert.id ? alert : each)));
+      if (replaceAlert(client, alert) || isFresh) tint(alert.id);
+      else if (current !== undefined) setWaiting((all) => withArrival(all, alert, current));
+      // The timeline of an open alert has a new line.
+      void client.invalidateQueries({ queryKey: alertDetailQuery(alert.id).queryKey });
+      recounting.current ??= setTimeout(() => {
+        recounting.current = undefined;
+        recount(client);
+      }, RECOUNT_MS);
+    },
+    [client, tint],
+  );
+  const onGap = useCallback(() => setWaiting((all) => ({ ...all, isOverfull: true })), []);
+  useAlertStream(onAlert, onGap);
+
+  return {
+    waiting,
+    tinted,
+    fresh,
+    letIn: () => {
+      setFresh((shown) => [...waiting.alerts, ...shown]);
+      setWaiting(NONE_WAITING);
+    },
+    forget: () => {
+      setFresh([]);
+      setWaiting(NONE_WAITING);
+    },
+  };
+}
