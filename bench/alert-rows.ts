@@ -43,6 +43,7 @@ function newAlert(random: Random, slot: number, createdAt: number, endMs: number
     eventCount: Math.floor(EVENTS_MAX ** random.next()),
     firstAcknowledgedAt: status === "open" ? null : acknowledgedAt,
     resolvedAt: status === "resolved" ? acknowledgedAt + random.below(DAY_MS) : null,
+    tags: "[]",
   };
 }
 

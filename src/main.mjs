@@ -28,7 +28,8 @@ const SEMI_SPACE_MB_MAX = 8;
 const { execPath, execArgv, argv, env } = process;
 const hasSemiSpace = [...execArgv, env.NODE_OPTIONS ?? ""].some((flags) => flags.includes(SEMI_SPACE));
 const hasMalloc = Object.keys(MALLOC).every((name) => env[name] !== undefined);
-if (argv[2] === "serve" && !(hasSemiSpace && hasMalloc)) {
+const isServer = argv[2] === "serve" || (argv[2] === "demo" && argv.includes("--serve"));
+if (isServer && !(hasSemiSpace && hasMalloc)) {
   const flags = hasSemiSpace ? execArgv : [...execArgv, `${SEMI_SPACE}=${SEMI_SPACE_MB_MAX}`];
   process.execve(execPath, [execPath, ...flags, ...argv.slice(1)], { ...MALLOC, ...env });
 }

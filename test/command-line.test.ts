@@ -383,6 +383,50 @@ test("demo and rebuild are refused while a server uses the folder", async () => 
   }
 });
 
+test("demo refuses a folder that has real events, unless told to add to them", async () => {
+  const before = await openTestServerIn(folder);
+  const body = { type: "note", source: "custom", data: {} };
+  expect((await before.call("POST", "/v1/events", { body })).status).toBe(201);
+  await before.stop();
+  const small = ["--events", "20", "--flows", "0"];
+  const refused = await here("demo", ...small);
+  expect(refused.stderr).toMatch(/has events that are not from a demo. Nothing was written[^]*--data-dir[^]*--add/);
+  expect(refused.code).toBe(2);
+  expect(await demoJson(...small, "--add")).toMatchObject({ events: 20 });
+  const after = await openTestServerIn(folder);
+  server = after;
+  expect(await after.store.events.count()).toBe(21);
+});
+
+test("demo refuses a second run and says how to serve and remove the first", async () => {
+  await demoJson("--events", "20", "--flows", "0");
+  const { code, stderr } = await here("demo");
+  expect(stderr).toMatch(/has a demo already[^]*demo --serve[^]*rm -r/);
+  expect(code).toBe(2);
+  writeFileSync(join(folder, "demo.json"), '{"complete":false}');
+  const interrupted = await here("demo", "--serve");
+  expect(interrupted.stderr).toMatch(/was interrupted. Remove it: rm -r/);
+  expect(interrupted.code).toBe(1);
+});
+
+test("demo ignores the data folder of the configuration", async () => {
+  const real = join(folder, "real");
+  const { stdout } = await tocsin(["demo", "--help"], { TOCSIN_DATA_DIR: real });
+  expect(stdout).toMatch(/--data-dir.*\(default: demo-data\)/s);
+  const own = ["--data-dir", join(folder, "own"), "--json", "--events", "20", "--flows", "0"];
+  const made = await tocsin(["demo", ...own], { TOCSIN_DATA_DIR: real });
+  expect(JSON.parse(made.stdout)).toMatchObject({ data_dir: join(folder, "own") });
+  expect(existsSync(real)).toBe(false);
+});
+
+test("demo ends at the given time, which is not in the future", async () => {
+  const end = new Date(Date.now() - 86_400_000).toISOString();
+  expect(await demoJson("--events", "20", "--flows", "0", "--end", end)).toMatchObject({ to: end });
+  const { code, stderr } = await here("demo", "--end", "2999-01-01");
+  expect(stderr).toMatch(/not in the future/);
+  expect(code).toBe(2);
+});
+
 test("demo refuses more days than retention keeps", async () => {
   const { code, stderr } = await tocsin(["demo", "--days", "9", "--data-dir", folder], {
     TOCSIN_RETENTION_EVENTS_DAYS: "8",

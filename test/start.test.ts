@@ -239,6 +239,23 @@ test("a start on a folder of demo events is the first one: it never had a key", 
   expect(server.output()).not.toMatch(/are lost|missing or empty/);
 });
 
+test("npm run demo fills its folder once and prints a key at every start", async () => {
+  const through = ["npm", "run", "demo", "--silent", "--", "--events", "2000", "--flows", "500"];
+  const first = await start(folder, { through });
+  await expect.poll(() => first.output()).toMatch(KEY);
+  const key = KEY.exec(first.output())![0];
+  const alerts = async (address: string, secret: string) => fetch(`${address}/v1/alerts`, authorized(secret));
+  const found = (await (await alerts(first.address, key)).json()) as { pagination: { total: number } };
+  expect(found.pagination.total).toBeGreaterThan(5);
+  expect(await first.stop()).toBe(0);
+  const second = await start(folder, { through });
+  await expect.poll(() => second.output()).toMatch(KEY);
+  const later = KEY.exec(second.output())![0];
+  const same = await (await alerts(second.address, later)).json();
+  expect(same).toMatchObject({ pagination: { total: found.pagination.total } });
+  expect((await alerts(second.address, key)).status, "the key of the earlier start").toBe(401);
+});
+
 describe("a start is refused with", () => {
   test("a flow collector's port in use", async () => {
     const socket = createSocket("udp4");

@@ -5,7 +5,8 @@ import {
   type MadeException,
   type TimelineEntry,
 } from "../model/alert.ts";
-import type { Resolution, Status } from "../model/alert-state.ts";
+import { ALERT_TAGS_MAX, changeTags, type TagChange } from "../model/alert-tags.ts";
+import { STATUSES, type Resolution, type Status } from "../model/alert-state.ts";
 import { unreachable } from "../lib/unreachable.ts";
 
 // Transitions that people make on an alert: the statuses that allow each, and the timeline entries that it adds.
@@ -21,6 +22,8 @@ export type Transition =
       readonly exception?: MadeException | undefined;
     }
   | { readonly action: "reopen"; readonly comment?: string | undefined }
+  | { readonly action: "assign"; readonly assignee: string | null; readonly comment?: string | undefined }
+  | ({ readonly action: "tag"; readonly comment?: string | undefined } & TagChange)
   | { readonly action: "comment"; readonly comment: string };
 
 /** A transition that the alert does not allow, or an alert that does not exist. */
@@ -51,13 +54,17 @@ const ALLOWED_FROM = {
   acknowledge: ["open", "acknowledged"],
   resolve: ["open", "acknowledged"],
   reopen: ["acknowledged", "resolved"],
-  comment: ["open", "acknowledged", "resolved"],
+  assign: STATUSES,
+  tag: STATUSES,
+  comment: STATUSES,
 } as const satisfies Record<Transition["action"], readonly Status[]>;
 
 const PAST_TENSE = {
   acknowledge: "acknowledged",
   resolve: "resolved",
   reopen: "reopened",
+  assign: "assigned",
+  tag: "tagged",
   comment: "commented",
 } as const;
 
@@ -74,6 +81,10 @@ export function applyTransition(
   }
   const { at, actor } = context;
   const changed = changedFields(alert, transition, at);
+  if ((changed.tags?.length ?? 0) > ALERT_TAGS_MAX) {
+    const message = `alert ${alert.id} would have ${changed.tags!.length} tags; the maximum is ${ALERT_TAGS_MAX}`;
+    return new TransitionRefused("conflict", message);
+  }
   const entries: TimelineEntry[] = [];
   const entry = timelineEntryFor(alert, changed, transition);
   if (entry) entries.push({ id: context.newEntryId(), at, actor, ...entry });
@@ -114,6 +125,10 @@ function changedFields(alert: AlertSummary, transition: Transition, at: number):
     case "reopen":
       // The assignee knows the case best and keeps it until an acknowledgement names somebody else.
       return { status: "open", acknowledgedAt: null, resolvedAt: null, resolution: null, actionsTaken: [] };
+    case "assign":
+      return { assignee: transition.assignee };
+    case "tag":
+      return { tags: changeTags(alert.tags ?? [], transition) };
     case "comment":
       return {};
     default:
@@ -148,6 +163,14 @@ function timelineEntryFor(
       };
     case "reopen":
       return { kind: "reopened" };
+    case "assign":
+      return transition.assignee === before.assignee ? undefined : { kind: "assigned", assignee: transition.assignee };
+    case "tag": {
+      const [known, tags] = [before.tags ?? [], changed.tags ?? []];
+      const added = tags.filter((tag) => !known.includes(tag));
+      const removed = known.filter((tag) => !tags.includes(tag));
+      return added.length + removed.length === 0 ? undefined : { kind: "tagged", added, removed };
+    }
     case "comment":
       return undefined;
     default:

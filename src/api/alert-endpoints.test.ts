@@ -26,6 +26,7 @@ describe("one alert", () => {
     expect(answer.body.data).toEqual({
       id,
       match: null,
+      tags: [],
       rule_name: "test.whole",
       title: "Failed logins from 192.0.2.17",
       description: "Somebody tries passwords.",

@@ -6,13 +6,13 @@ import {
   alertSchema,
   alertView,
   BULK_ALERTS_MAX,
-  COMMENT_BYTES_MAX,
   COMMENTS_MAX,
   commentSchema,
   commentView,
   type AlertSummary,
 } from "../model/alert.ts";
 import { RESOLUTIONS, STATUSES } from "../model/alert-state.ts";
+import { tagSchema } from "../model/alert-tags.ts";
 import { SEVERITIES } from "../model/event.ts";
 import { severitySchema } from "../model/event-schema.ts";
 import { boundParameter } from "../model/time-bound.ts";
@@ -31,6 +31,7 @@ import {
   RESOLVING_EXAMPLE,
 } from "./alert-examples.ts";
 import type { AlertDetails } from "./alert-detail.ts";
+import { ADDRESS_CHARACTERS_MAX, assigneeSchema, commentText } from "./alert-fields.ts";
 import { alertStatsEndpoint } from "./alert-stats.ts";
 import { commaListParameter } from "./comma-list.ts";
 import { abortOnDisconnect } from "./client-disconnect.ts";
@@ -41,7 +42,6 @@ import { invalid, Problem } from "./problems.ts";
 import { sourceSchema } from "./sources.ts";
 
 const RULE_NAME_CHARACTERS_MAX = 200;
-const ADDRESS_CHARACTERS_MAX = 254;
 const ACTION_CHARACTERS_MAX = 1000;
 const ID_CHARACTERS_MAX = 100;
 
@@ -56,17 +56,6 @@ export interface AlertEndpointOptions {
 const idParams = z.object({ id: z.string() });
 const statusSchema = z.enum(STATUSES);
 const resolutionSchema = z.enum(RESOLUTIONS);
-const commentText = z
-  .string()
-  .min(1)
-  .refine((text) => text === "" || text.trim() !== "", "must not be blank")
-  .refine((text) => Buffer.byteLength(text) <= COMMENT_BYTES_MAX, `must be at most ${COMMENT_BYTES_MAX} bytes of UTF-8`)
-  .describe(`Markdown, at most ${COMMENT_BYTES_MAX} bytes of UTF-8; stored unchanged`);
-const assigneeSchema = z
-  .email("must be an e-mail address")
-  .max(ADDRESS_CHARACTERS_MAX)
-  .describe("e-mail address of the person who handles the alert");
-
 const acknowledgementSchema = z
   .strictObject({ comment: commentText.optional(), assignee: assigneeSchema.optional() })
   .meta({ id: "Acknowledgement" });
@@ -141,7 +130,7 @@ export function alertEndpoints({ alerts, store, details, sources, now }: AlertEn
           from: boundParameter.optional().describe("earliest `created_at`, inclusive; also relative, such as `now-7d`"),
           to: boundParameter.optional().describe("latest `created_at`, exclusive; also relative, such as `now`"),
           search: searchParameter(
-            "words that must all occur in title, description, rule name, group or assignee; each matches as a prefix",
+            "words that must all occur in title, description, rule name, group, assignee or tags; each matches as a prefix",
           ),
           sort: z.enum(["created_at", "last_event_at", "severity", "event_count"]).default("created_at"),
           order: z.enum(["asc", "desc"]).default("desc"),
@@ -157,7 +146,7 @@ export function alertEndpoints({ alerts, store, details, sources, now }: AlertEn
         },
       },
       handle: async ({ query, key, request }) => {
-        const { status, severity, source, assignee, search, from, to } = query;
+        const { status, severity, source, assignee, tag, search, from, to } = query;
         const position = positionOf(query);
         const filter = {
           status,
@@ -165,6 +154,7 @@ export function alertEndpoints({ alerts, store, details, sources, now }: AlertEn
           ruleName: query.rule_name,
           source,
           assignee,
+          tag,
           search,
           fromMs: from,
           toMs: to,
@@ -319,6 +309,7 @@ export function alertFilters(sources: readonly string[]) {
       z.string().max(ADDRESS_CHARACTERS_MAX).toLowerCase(),
       "e-mail address, case-insensitive",
     ),
+    tag: commaListParameter(tagSchema, "tag of the alert, not of its rule; one of these suffices"),
   };
 }
 

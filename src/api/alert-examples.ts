@@ -27,6 +27,7 @@ export const ALERT_EXAMPLE = {
   ai_analysis: null,
   assignee: "anna@example.com",
   resolution: null,
+  tags: [] as string[],
 };
 
 export const COMMENT_EXAMPLE = {

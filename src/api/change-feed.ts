@@ -16,7 +16,7 @@ const EVENTS_CHUNK_MAX = 250;
 export interface FeedItem<Position extends number | string> {
   readonly position: Position;
   /** Values that filters compare. */
-  readonly fields: Readonly<Record<string, string>>;
+  readonly fields: Readonly<Record<string, string | readonly string[]>>;
   readonly timeMs: number;
   readonly searchable: Searchable;
   /** The message without its id. */
@@ -172,10 +172,10 @@ export class AlertFeedItem implements FeedItem<number> {
   #searchable: Searchable | undefined;
 
   constructor(change: number, alert: AlertSummary) {
-    const { severity, source, status, rule, assignee } = alert;
+    const { severity, source, status, rule, assignee, tags: tag = [] } = alert;
     this.#alert = alert;
     this.position = change;
-    this.fields = { severity, source, status, rule_name: rule.name, assignee: (assignee ?? "").toLowerCase() };
+    this.fields = { severity, source, status, rule_name: rule.name, assignee: (assignee ?? "").toLowerCase(), tag };
     this.timeMs = alert.createdAt;
     this.message = `event: alert\ndata: ${JSON.stringify({ ...alertView(alert), change })}\n\n`;
   }

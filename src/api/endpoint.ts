@@ -61,6 +61,7 @@ export const TAGS = {
   Flows: "network traffic, aggregated by minute",
   Collectors: "webhooks and the status of the collectors",
   Keys: "API keys",
+  Views: "saved views of the console",
   Session: "sign in to the console and out of it",
   Service: "health, readiness and metrics",
 } as const;

@@ -13,10 +13,12 @@ import { batchItems, LEVELS_AROUND_DATA, verbatimSubmission } from "./batch.ts";
 import { JSON_TYPE, NDJSON_TYPE, NDJSON_TYPES, readJson, type Body } from "./body.ts";
 import { commaListParameter } from "./comma-list.ts";
 import { endpoint } from "./endpoint.ts";
-import { data, dataText } from "./response.ts";
+import { data, dataText, withWarnings } from "./response.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { abortOnDisconnect } from "./client-disconnect.ts";
 import { withSizeField, listPage, pagingParameters, positionOf, refuseMixedPaging, searchParameter } from "./paging.ts";
+import { eventFieldEndpoint } from "./event-field-endpoint.ts";
+import { FieldWarnings } from "./field-warnings.ts";
 import { markIncomplete } from "./incomplete-response.ts";
 import { invalid, Problem } from "./problems.ts";
 import { AGGREGATIONS_RESULT_EXAMPLE, AGGREGATIONS_EXAMPLE, searchResponseSchema } from "./search-response.ts";
@@ -58,10 +60,12 @@ export interface EventEndpointOptions {
   readonly store: Store;
   readonly intake: Intake;
   readonly sources: readonly string[];
+  readonly now: () => number;
   readonly bodyLimits: { readonly submitBytes: number; readonly batchBytes: number };
 }
 
-export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndpointOptions): Endpoint[] {
+export function eventEndpoints({ store, intake, sources, bodyLimits, now }: EventEndpointOptions): Endpoint[] {
+  const fieldWarnings = new FieldWarnings(store.events, now);
   return [
     endpoint({
       method: "GET",
@@ -98,6 +102,7 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
         });
       },
     }),
+    eventFieldEndpoint(store, sources),
     endpoint({
       method: "GET",
       path: "/v1/events/:id",
@@ -127,7 +132,8 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
         "Nested `aggs` of `terms` or `histogram` are computed per bucket. A search that takes longer than 30 s is refused with 400 on `query`. " +
         "Expensive searches (patterns, keywords, fields without a column, aggregations, sorting) are limited to two running per key " +
         "and 16 in flight per key; a search past that limit, or queued for longer than 10 s, is refused with 503 and `Retry-After`. " +
-        "Closing the connection cancels the search.",
+        "Closing the connection cancels the search. A filter on a field that no event of the range has is answered with a warning in " +
+        "`meta.warnings`, which suggests the most similar field.",
       scopes: ["events:read"],
       body: searchSchema.superRefine(({ query }, context) => sourceFaults(query, sources, context), BESIDE_OTHERS),
       example: {
@@ -152,14 +158,21 @@ export function eventEndpoints({ store, intake, sources, bodyLimits }: EventEndp
       headers: { 200: ["X-Tocsin-Incomplete"] },
       handle: async ({ body, key, request }) => {
         const query = toSearchQuery(body);
-        const { items, total, nextCursor, aggregations } = await abortOnDisconnect(request.raw.socket, (signal) =>
-          store.events.search(query, { client: key.id, signal }),
+        const { items, total, nextCursor, aggregations, warnings } = await abortOnDisconnect(
+          request.raw.socket,
+          async (signal) => {
+            const context = { client: key.id, signal };
+            const found = await store.events.search(query, context);
+            // The first page has told the client already.
+            const warnings = body.after === undefined ? await fieldWarnings.of(body.query, found.total, context) : [];
+            return { ...found, warnings };
+          },
         );
         const aggregationsText = JSON.stringify(aggregations);
         const response = dataText(
           `{"results":[${items.join(",")}],"total":${total},"next_cursor":${JSON.stringify(nextCursor)},"aggregations":${aggregationsText}}`,
         );
-        return markIncomplete(response, store, "events", query);
+        return markIncomplete(withWarnings(response, warnings), store, "events", query);
       },
     }),
     endpoint({

@@ -192,3 +192,35 @@ function linkOf(fd: string): string {
     return "";
   }
 }
+
+describe("the list of exports", () => {
+  test("has the key's own exports, newest first, by page or by cursor, also after a restart", async () => {
+    const { secret: key } = await server.addKey({ scopes: ["events:read"] });
+    const { secret: other } = await server.addKey({ scopes: ["events:read"] });
+    const made: string[] = [];
+    const list = (query = "", secret = key) => server.call("GET", `/v1/events/exports${query}`, { key: secret });
+    const idsOf = (answer: Awaited<ReturnType<typeof list>>) => answer.body.data.map(({ id }: { id: string }) => id);
+    expect((await list()).body).toMatchObject({ data: [], pagination: { total: 0 } });
+    for (let i = 0; i < 3; i++) {
+      const body = { ...everything, query: { bool: { must: [{ field: "raw.n", lt: 1 }] } } };
+      made.unshift((await server.call("POST", "/v1/events/export", { key, body })).body.data.id);
+    }
+    expect(idsOf(await list())).toEqual(made);
+    expect((await list()).body.data[0]).toMatchObject({ format: "ndjson", download_url: expect.any(String) });
+    expect(idsOf(await list("?page=2&per_page=2"))).toEqual(made.slice(2));
+    const first = await list("?limit=2");
+    expect(first.body.pagination).toMatchObject({ total: 3, next_cursor: made[1] });
+    const last = await list(`?limit=2&after=${made[1]}`);
+    expect(idsOf(last)).toEqual(made.slice(2));
+    expect(last.body.pagination.next_cursor).toBeNull();
+    expect((await list("", other)).body.data).toEqual([]);
+    await server.call("DELETE", `/v1/events/exports/${made[1]}`, { key });
+    expect(idsOf(await list(`?after=${made[1]}`))).toEqual(made.slice(2));
+    server = await server.restart();
+    expect(idsOf(await list())).toEqual([made[0], made[2]]);
+    for (const query of ["?page=1&limit=2", "?nope=1", "?limit=0", "?after=exp_1"])
+      expect((await list(query)).status).toBe(400);
+    const { secret: without } = await server.addKey({ scopes: ["alerts:read"] });
+    expect((await list("", without)).status).toBe(403);
+  });
+});

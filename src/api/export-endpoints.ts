@@ -15,7 +15,8 @@ import type { ApiKey } from "../model/key.ts";
 import { toCondition } from "../model/query.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
 import { data } from "./response.ts";
-import { Problem } from "./problems.ts";
+import { listPage, pagingParameters, positionOf, refuseMixedPaging } from "./paging.ts";
+import { invalid, Problem } from "./problems.ts";
 import { sourceFaults } from "./sources.ts";
 
 const DOWNLOAD_RETRY_SECONDS = 2;
@@ -33,6 +34,7 @@ const EXPORT_EXAMPLE = {
   error: null,
 };
 
+const EXPORT_ID = /^exp_[0-9a-f]{32}$/;
 const idParams = z.object({ id: z.string() });
 
 export function exportEndpoints(
@@ -82,6 +84,39 @@ export function exportEndpoints(
         const job = await create({ format: body.format, question: exportQuery(body), owner: key.id });
         const response = data(exportView(job), 201, { Location: `/v1/events/exports/${job.id}` });
         return markIncomplete(response, store, "events", job.question);
+      },
+    }),
+    endpoint({
+      method: "GET",
+      path: "/v1/events/exports",
+      operationId: "listExports",
+      tag: "Exports",
+      summary: "List the key's exports, newest first",
+      description: `Exports that the key has created and that have not expired, at most ${EXPORTS_KEPT_PER_KEY_MAX}. Use pages or a cursor.`,
+      scopes: ["events:read"],
+      query: refuseMixedPaging(z.strictObject(pagingParameters("export"))),
+      responses: {
+        200: {
+          description: "one page of exports",
+          data: z.array(exportSchema),
+          paginated: true,
+          example: [EXPORT_EXAMPLE],
+        },
+      },
+      handle: ({ query, key }) => {
+        const position = positionOf(query);
+        const all = runner.list(key.id);
+        // Ids rise, so that a cursor stays valid after its export is deleted.
+        const after = position.mode === "cursor" ? position.after : undefined;
+        if (after !== undefined && !EXPORT_ID.test(after)) {
+          throw invalid([{ field: "after", message: "is not the id of an export" }]);
+        }
+        const rest = after === undefined ? all : all.filter(({ id }) => id < after);
+        const first = position.mode === "page" ? (position.page - 1) * position.size : 0;
+        const shown = rest.slice(first, first + position.size);
+        const nextCursor = rest.length > shown.length ? (shown.at(-1)?.id ?? null) : null;
+        const items = shown.map((job) => JSON.stringify(exportView(job)));
+        return listPage(position, { total: all.length, items, nextCursor });
       },
     }),
     endpoint({

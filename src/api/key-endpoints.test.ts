@@ -301,6 +301,15 @@ describe("a key with keys:manage", () => {
     const ended = await Promise.all(
       Array.from({ length: ENDED_KEYS_MAX }, (_, n) => crowded.addKey({ expiresAt: clock - 10_000 + n })),
     );
+    const view = { name: "x", search: "", screen: "alerts", columns: null, density: null, grouping: null } as const;
+    const times = { position: 0, createdAt: 1, updatedAt: 1, revision: 1 };
+    for (const [id, shared] of [
+      ["own", false],
+      ["shared", true],
+    ] as const) {
+      const saved = { ...view, ...times, id, shared, owner: ended[0]!.key.id, ownerName: "test" };
+      await crowded.store.views.add(saved, { perKeyMax: 9, sharedMax: 9 });
+    }
     // One key exists from the start, and one is still to be created.
     for (let n = 2; n < KEYS_MAX; n++) await crowded.addKey();
     const add = () =>
@@ -313,6 +322,8 @@ describe("a key with keys:manage", () => {
     expect((await crowded.call("DELETE", `/v1/keys/${last.body.data.id}`)).status).toBe(200);
     expect((await add()).status).toBe(201);
     expect(await crowded.store.keys.find(ended[0]!.key.id)).toBeUndefined();
+    expect(await crowded.store.views.get("own"), "its views go with it").toBeUndefined();
+    expect(await crowded.store.views.get("shared"), "but not those that others use").toBeDefined();
     expect(await crowded.store.keys.find(ended[1]!.key.id)).toBeDefined();
     expect(await crowded.store.keys.find(last.body.data.id)).toBeDefined();
     expect(await crowded.store.keys.list()).toHaveLength(ENDED_KEYS_MAX + KEYS_MAX);

@@ -21,6 +21,7 @@ import {
 import { PER_PAGE_DEFAULT } from "../model/page.ts";
 import { timeSchema } from "../model/time-bound.ts";
 import type { KeyStore } from "../store/ports/key-store.ts";
+import type { ViewStore } from "../store/ports/view-store.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
 import { data, listResponse, paginate } from "./response.ts";
 import { pageParameter, perPageParameter } from "./query-parameters.ts";
@@ -30,6 +31,7 @@ import { SerialQueue } from "../lib/serial-queue.ts";
 
 export interface KeyEndpointOptions {
   readonly keys: KeyStore;
+  readonly views: Pick<ViewStore, "removeUnshared">;
   readonly limits: RateLimits;
   readonly now: () => number;
 }
@@ -54,7 +56,7 @@ const createdKeySchema = keySchema
   .extend({ key: z.string().describe("the full key; shown only in this response and not stored") })
   .meta({ id: "CreatedKey" });
 
-export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoint[] {
+export function keyEndpoints({ keys, views, limits, now }: KeyEndpointOptions): Endpoint[] {
   const view = (key: ApiKey) => keyView(key, limits.usageOf(key.id), now());
   const change = async (id: string, alter: (key: ApiKey) => ApiKey): Promise<ApiKey> => {
     const changed = await keys.change(id, alter);
@@ -122,7 +124,10 @@ export function keyEndpoints({ keys, limits, now }: KeyEndpointOptions): Endpoin
             throw new Problem("conflict", `${KEYS_MAX} keys are active, the maximum; revoke one first`);
           }
           await keys.put(key);
-          limits.forget(await keys.remove(endedKeysToRemove(all, at)));
+          const removed = await keys.remove(endedKeysToRemove(all, at));
+          limits.forget(removed);
+          // Nobody could read them any more; shared ones still serve the others.
+          if (removed.length > 0) await views.removeUnshared(removed);
         });
         return data({ ...view(key), key: secret }, 201);
       },

@@ -136,6 +136,18 @@ export const metaSchema = z
       .describe(
         "present only if the response is incomplete: the days in its range whose file was lost or damaged, and the number of missing events",
       ),
+    warnings: z
+      .array(
+        z
+          .object({
+            field: z.string().describe("path in the request: query.bool.must[0].field"),
+            message: z.string(),
+            suggestion: z.string().nullable().describe("the most similar name that would be known"),
+          })
+          .meta({ id: "Warning" }),
+      )
+      .optional()
+      .describe("present only if the request was answered but is probably not what its author meant"),
   })
   .meta({ id: "Meta" });
 

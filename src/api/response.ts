@@ -14,6 +14,13 @@ export interface IncompleteDays {
   readonly days: readonly { readonly day: string; readonly missing: number }[];
 }
 
+/** A hint about a request that was answered all the same. */
+export interface ResponseWarning {
+  readonly field: string;
+  readonly message: string;
+  readonly suggestion: string | null;
+}
+
 export type ApiResponse =
   | {
       readonly kind: "data";
@@ -23,6 +30,7 @@ export type ApiResponse =
       readonly pagination?: Pagination;
       readonly headers?: Readonly<Record<string, string>>;
       readonly incomplete?: IncompleteDays;
+      readonly warnings?: readonly ResponseWarning[];
     }
   /** The text is the whole JSON body. */
   | { readonly kind: "bare"; readonly text: string; readonly incomplete?: IncompleteDays }
@@ -56,6 +64,10 @@ export function dataText(text: string, status = 200, headers: Readonly<Record<st
   return { kind: "data", status, text, headers };
 }
 
+export function withWarnings(response: ApiResponse, warnings: readonly ResponseWarning[]): ApiResponse {
+  return response.kind === "data" && warnings.length > 0 ? { ...response, warnings } : response;
+}
+
 export function listResponse(items: readonly string[], pagination: Pagination): ApiResponse {
   return { kind: "data", status: 200, text: `[${items.join(",")}]`, pagination };
 }
@@ -83,12 +95,13 @@ export function send(
   if (response.incomplete) reply.header("X-Tocsin-Incomplete", response.incomplete.header);
   if (response.kind === "bare") return reply.code(200).type("application/json; charset=utf-8").send(response.text);
   const incomplete = response.incomplete ? `,"incomplete":${JSON.stringify(response.incomplete.days)}` : "";
+  const warnings = response.warnings ? `,"warnings":${JSON.stringify(response.warnings)}` : "";
   const pagination = response.pagination ? `,"pagination":${JSON.stringify(response.pagination)}` : "";
   return reply
     .code(response.status)
     .headers(response.headers ?? {})
     .type("application/json; charset=utf-8")
     .send(
-      `{"data":${response.text},"meta":{"request_id":"${request.id}","timestamp":"${formatTime(now())}"${incomplete}}${pagination}}`,
+      `{"data":${response.text},"meta":{"request_id":"${request.id}","timestamp":"${formatTime(now())}"${incomplete}${warnings}}${pagination}}`,
     );
 }

@@ -381,8 +381,8 @@ describe("operations", () => {
         );
         expect(operation.responses["429"].content["application/json"].schema.$ref).toMatch(/Error/);
         expect(operation.responses["401"].headers).toHaveProperty("X-RateLimit-Limit");
-        // The stream depends on the scopes of the key; a collector accepts one of two scopes; a session needs none.
-        const isOpen = ["/v1/stream", "/v1/session"].includes(path) || path.startsWith("/v1/collect/");
+        // The stream depends on the scopes of the key; a collector accepts one of two scopes; sessions and views need none.
+        const isOpen = /^\/v1\/(stream|session|views|collect\/)/.test(path);
         expect((operation.security[0]?.key.length ?? 0) > 0, path).toBe(!isOpen);
       }
     }
@@ -435,14 +435,18 @@ describe("operations", () => {
         body: paths["/v1/rules"].post.requestBody.content["application/json"].example,
       })
     ).body.data;
+    const view = (await server.call("POST", "/v1/views", { body: { screen: "alerts", name: "x", search: "" } })).body
+      .data;
     const rest = examples.filter(({ path }) => path !== "/v1/rules");
     const alert = await makeAlert();
     const token = (await server.addKey({ scopes: ["collect:talk"] })).secret;
     for (const { method, path, body } of rest) {
       expect(body, path).toBeDefined();
-      const id = path.startsWith("/v1/rules") ? rule.id : path.startsWith("/v1/alerts") ? alert : key.id;
+      const ids: Record<string, string> = { rules: rule.id, alerts: alert, keys: key.id, views: view.id };
+      const id = ids[path.split("/")[2]!] ?? "";
       const real: Record<string, object> = {
         "/v1/alerts/bulk": { alert_ids: [alert] },
+        "/v1/views/order": { ids: [view.id] },
         "/v1/session": { key: server.key.secret },
       };
       const sent = path in real ? { ...body, ...real[path] } : body;

@@ -19,6 +19,7 @@ import type { Store } from "../store/ports/store.ts";
 import { AlertDetails } from "./alert-detail.ts";
 import { alertEventEndpoints } from "./alert-event-endpoints.ts";
 import { alertEndpoints } from "./alert-endpoints.ts";
+import { alertWorkEndpoints } from "./alert-work-endpoints.ts";
 import { analysisEndpoints, type Analyse } from "./analysis-endpoints.ts";
 import { createAuthenticate, requireScopes, type Authenticate, type Credentials } from "./auth.ts";
 import { RequestBodies, ClientDisconnected, type MinimumRate } from "./body.ts";
@@ -48,6 +49,7 @@ import { sessionEndpoints } from "./session-endpoints.ts";
 import { Sessions } from "./sessions.ts";
 import { simulateEndpoints } from "./simulate-endpoint.ts";
 import { streamEndpoint, StreamHub } from "./stream-endpoint.ts";
+import { viewEndpoints } from "./view-endpoints.ts";
 import { addStatusRoutes, type DetectionStatus } from "./status-endpoints.ts";
 
 /** Timeouts of a connection until its request has arrived. */
@@ -124,10 +126,11 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
   const streams = new StreamHub({ store, registry, log, now });
   app.addHook("preClose", async () => streams.close());
   const endpoints: Endpoint[] = [
-    ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits }),
+    ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits, now }),
     ...exportEndpoints(exportRunner, store, sources),
     ...alertEndpoints({ alerts, store, details, sources, now }),
     ...alertEventEndpoints(store),
+    ...alertWorkEndpoints(alerts, details),
     ...analysisEndpoints(analyse, details),
     ...notificationEndpoints({ notifications: store.notifications, channels, now }),
     ...ruleEndpoints({ rulebook, sources, countMatches: () => detector.flush(), now }),
@@ -138,7 +141,8 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
     ...collectorEndpoints(collectorStatus),
     ...enrichmentEndpoints(() => options.enrichment.status),
     ...collectEndpoints({ posts: options.posts, bodyBytesMax: settings.bodyLimits.batchBytes }),
-    ...keyEndpoints({ keys: store.keys, limits, now }),
+    ...keyEndpoints({ keys: store.keys, views: store.views, limits, now }),
+    ...viewEndpoints({ views: store.views, now }),
     ...sessionEndpoints({ sessions, authenticate, limits, now }),
   ];
   await collectOpenapi(app, endpoints);

@@ -24,7 +24,7 @@ export const STREAM_KINDS = ["alerts", "events"] as const;
 export type StreamKind = (typeof STREAM_KINDS)[number];
 export const SCOPE_OF = { alerts: "alerts:read", events: "events:read" } as const satisfies Record<StreamKind, Scope>;
 export const FIELDS_OF = {
-  alerts: ["severity", "source", "status", "rule_name", "assignee"],
+  alerts: ["severity", "source", "status", "rule_name", "assignee", "tag"],
   events: ["severity", "source", "type", "class"],
 } as const;
 
@@ -235,7 +235,7 @@ export class StreamConnection {
   #passesFilters(kind: StreamKind, item: FeedItem<number | string>): boolean {
     const { filters, fromMs, toMs } = this.request;
     return (
-      FIELDS_OF[kind].every((field) => filters[field]?.includes(item.fields[field]!) ?? true) &&
+      FIELDS_OF[kind].every((field) => isAllowed(filters[field], item.fields[field]!)) &&
       (fromMs === undefined || item.timeMs >= fromMs) &&
       (toMs === undefined || item.timeMs < toMs) &&
       (this.#matchesSearch?.(item.searchable) ?? true)
@@ -277,4 +277,10 @@ export class StreamConnection {
     await this.#sending;
     await this.output.drained();
   }
+}
+
+/** True if the filter is missing or has one of the values. */
+function isAllowed(allowed: readonly string[] | undefined, value: string | readonly string[]): boolean {
+  if (allowed === undefined) return true;
+  return typeof value === "string" ? allowed.includes(value) : value.some((each) => allowed.includes(each));
 }

@@ -183,6 +183,19 @@ describe("a stream", () => {
     expect(ids(await annas.count(1))).toEqual([mine]);
   });
 
+  test("sends alerts by their tags once they have them", async () => {
+    const reader = await listen("?kinds=alerts&tag=vip,other");
+    const [first, second] = [await raise(), await raise()];
+    for (const [id, tags] of [
+      [first, ["quiet"]],
+      [second, ["loud", "VIP"]],
+    ] as const) {
+      expect((await server.call("PUT", `/v1/alerts/${id}/tags`, { body: { tags } })).status).toBe(200);
+    }
+    const [message] = await reader.count(1);
+    expect([message!.data.id, message!.data.tags]).toEqual([second, ["loud", "vip"]]);
+  });
+
   test("sends what the lists return for the same words and time range, live and when it catches up", async () => {
     const first = await listen();
     await submit();

@@ -195,7 +195,7 @@ export function streamEndpoint(streams: StreamHub, sources: readonly string[]): 
     description:
       "Server-sent events, for `curl -N`, `fetch` or, with a session, a browser's `EventSource`. `event: alert` is an alert as in the " +
       "list, with its `change` number. It is sent when the alert is created and whenever it changes; several changes in quick succession " +
-      "may be sent as one. `event: event` is an event. The filters are those of the lists: `status`, `rule_name` and `assignee` apply to " +
+      "may be sent as one. `event: event` is an event. The filters are those of the lists: `status`, `rule_name`, `assignee` and `tag` apply to " +
       "alerts, `type` and `class` to events, all others to both. The `id` of each message is a resume position: send the last one as the " +
       "header `Last-Event-ID` or as `last_event_id` to continue without a gap. A client that reads too slowly is disconnected and can resume. " +
       `A key may have ${STREAMS_PER_KEY_MAX} open streams (429 past that), all keys together ${STREAMS_MAX} (503 past that).\n\n` +

@@ -1,6 +1,6 @@
 import { eventKind, type EventKind } from "./event-kind.ts";
 import type { Random } from "./random.ts";
-import { CAMERAS, DOORS, randomOutsider } from "./site.ts";
+import { BACKUP_SERVER, CAMERAS, DOORS, INTRANET, randomOutsider } from "./site.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -72,7 +72,8 @@ export const BUILDING_KINDS: readonly EventKind[] = [
   eventKind("talk", "call_started", "info", [22, 0.8], (site, random, atMs) => {
     const person = random.pick(site.people);
     const inward = random.onceIn(2);
-    const other = random.onceIn(3) ? random.pick(site.people).extension : telephone(random);
+    const colleague = random.pick(site.people);
+    const other = random.onceIn(3) && colleague !== person ? colleague.extension : telephone(random);
     const raw = {
       from: inward ? other : person.extension,
       to: inward ? person.extension : other,
@@ -112,11 +113,15 @@ export const BUILDING_KINDS: readonly EventKind[] = [
     };
   }),
   eventKind("custom", "backup_finished", "info", [1, 5], (_, random) => ({
-    raw: { host: "nas-1", job: random.pick(["mail", "files", "database"]), bytes: random.between(1, 90) * 1_000_000 },
+    raw: {
+      host: BACKUP_SERVER.host,
+      job: random.pick(["mail", "files", "database"]),
+      bytes: random.between(1, 90) * 1_000_000,
+    },
   })),
   eventKind("custom", "backup_failed", "high", [0.1, 0.6], (_, random) => ({
     raw: {
-      host: "nas-1",
+      host: BACKUP_SERVER.host,
       job: random.pick(["mail", "files", "database"]),
       reason: random.pick(["target full", "timeout"]),
     },
@@ -124,7 +129,8 @@ export const BUILDING_KINDS: readonly EventKind[] = [
   eventKind("custom", "temperature_high", "medium", [0.8, 0.2], (_, random) => ({
     raw: { zone: "server room", device: "probe-2", celsius: random.between(290, 360) / 10 },
   })),
-  eventKind("custom", "app_login_failure", "low", [6, 1], (site, random) => ({
-    raw: { user: random.pick(site.people).user, host: "intranet", src_ip: random.pick(site.devices).ip },
-  })),
+  eventKind("custom", "app_login_failure", "low", [6, 1], (site, random) => {
+    const { user, laptop } = random.pick(site.people);
+    return { raw: { user, host: INTRANET.host, src_ip: laptop.ip } };
+  }),
 ];

@@ -3,6 +3,8 @@ import { formatAddress } from "../lib/ip.ts";
 import { DAY_MS, startOfDay } from "../lib/time.ts";
 import { ADDRESS_BYTES, FLOW_WINDOW_MS, type FlowRows } from "../model/flow.ts";
 import { demoFlows } from "./demo-flows.ts";
+import { randomFrom } from "./random.ts";
+import { makeSite } from "./site.ts";
 
 const to = Date.UTC(2026, 10, 15, 14, 30, 12);
 const week = { seed: 7, from: to - 7 * DAY_MS, to, rows: 20_000 };
@@ -51,10 +53,21 @@ test("there is more traffic by day than at night", () => {
   expect(noon).toBeGreaterThan(3 * night);
 });
 
-test("an exfiltration and a port scan of the gateway are included", () => {
+test("an exfiltration and the traffic of the scenarios are included", () => {
   const exfiltrated = [...each(days)].filter(({ dst }) => dst === "203.0.113.77");
   expect(exfiltrated.reduce((sum, { bytes }) => sum + bytes, 0)).toBeGreaterThan(4e9);
   expect(new Set(exfiltrated.map(({ src }) => src)).size).toBe(1);
-  const scanned = [...each(days)].filter(({ src }) => src === "203.0.113.99");
-  expect(new Set(scanned.map(({ dstPort }) => dstPort)).size).toBe(600);
+  const scanned = [...each(days)].filter(({ src, dst }) => src === "198.51.100.23" && dst === "192.0.2.1");
+  expect(new Set(scanned.map(({ dstPort }) => dstPort)).size).toBe(240);
+  const intruder = [...each(days)].filter(({ src }) => src === "10.20.3.240");
+  expect(new Set(intruder.map(({ dstPort }) => dstPort))).toEqual(new Set([53, 443, 445]));
+});
+
+test("addresses inside belong to the site, or to the intruder", () => {
+  const { devices, deskPhones, cameras } = makeSite(randomFrom(week.seed));
+  const known = new Set([...devices, ...deskPhones, ...cameras].map(({ ip }) => ip));
+  const strangers = [...each(days)]
+    .flatMap(({ src, dst }) => [src, dst])
+    .filter((address) => address.startsWith("10.") && !address.startsWith("10.20.0.") && !known.has(address));
+  expect(new Set(strangers)).toEqual(new Set(["10.20.3.240"]));
 });

@@ -4,6 +4,8 @@ import { DAY_MS } from "../lib/time.ts";
 import { CLASSES, SEVERITIES, sourceNames, type EventDraft } from "../model/event.ts";
 import { typeSchema } from "../model/event-schema.ts";
 import { demoEvents, type DemoEventsOptions } from "./demo.ts";
+import { randomFrom } from "./random.ts";
+import { makeSite } from "./site.ts";
 
 const to = Date.UTC(2026, 10, 15, 14, 30);
 const week: DemoEventsOptions = { seed: 7, from: to - 7 * DAY_MS, to, count: 20_000, platform: "yard" };
@@ -75,4 +77,35 @@ test("every public address is reserved for documentation, and is enriched", () =
   );
   expect(outside.length).toBeGreaterThan(1000);
   expect(invalid).toEqual([]);
+});
+
+test("a person, a device and an address are the same in every event", () => {
+  const pairs = [
+    ["src_mac", "src_ip"],
+    ["src_mac", "host"],
+    ["badge", "user"],
+    ["camera", "zone"],
+    ["door", "zone"],
+  ] as const;
+  for (const [one, other] of pairs) {
+    const known = new Map<unknown, unknown>();
+    const namesBoth = where(({ raw }) => one in raw && other in raw);
+    expect(namesBoth.length, `${one} and ${other}`).toBeGreaterThan(100);
+    for (const { raw } of namesBoth) {
+      if (!known.has(raw[one])) known.set(raw[one], raw[other]);
+      expect(raw[other], `${other} of ${String(raw[one])}`).toBe(known.get(raw[one]));
+    }
+  }
+});
+
+test("people use their own devices and extensions", () => {
+  const { people, devices } = makeSite(randomFrom(week.seed));
+  const owners = new Map(devices.map(({ ip, user }) => [ip, user]));
+  const named = where(({ raw }) => owners.has(String(raw["src_ip"])) && "user" in raw);
+  expect(named.length).toBeGreaterThan(500);
+  expect(named.filter(({ raw }) => owners.get(String(raw["src_ip"])) !== raw["user"])).toEqual([]);
+  const extensions = new Map(people.map(({ user, extension }) => [user, extension]));
+  const calls = where(({ type, raw }) => type.startsWith("call_") && "user" in raw);
+  const extensionOf = ({ raw }: EventDraft) => extensions.get(String(raw["user"]));
+  expect(calls.filter((event) => ![event.raw["from"], event.raw["to"]].includes(extensionOf(event)!))).toEqual([]);
 });

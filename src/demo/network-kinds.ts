@@ -1,6 +1,6 @@
 import type { Severity } from "../model/event.ts";
 import { eventKind, type EventKind } from "./event-kind.ts";
-import { GATEWAY, randomOutsider } from "./site.ts";
+import { administrators, GATEWAY, randomOutsider } from "./site.ts";
 
 const DOMAINS = [
   "www.example.com",
@@ -52,8 +52,8 @@ export const NETWORK_KINDS: readonly EventKind[] = [
         src_mac: device.mac,
         src_ip: device.ip,
         host: device.host,
-        user: device.user,
-        device: `access-point-${random.between(1, 6)}`,
+        user: device.user!,
+        device: device.uplink,
         network: "staff",
         signal_dbm: -random.between(38, 82),
       },
@@ -102,39 +102,37 @@ export const NETWORK_KINDS: readonly EventKind[] = [
     };
   }),
   eventKind("network", "vpn_connected", "info", [6, 2], (site, random) => {
-    const from = site.outsiders[120 + random.below(40)]!;
-    return {
-      raw: { user: random.pick(site.people).user, src_ip: from.ip, device: GATEWAY.device },
-      enrichment: from.enrichment,
-    };
+    const { user, remote } = random.pick(site.people);
+    return { raw: { user, src_ip: remote.ip, device: GATEWAY.device }, enrichment: remote.enrichment };
   }),
   eventKind("network", "login_failure", "medium", [5, 3], (site, random) => {
     const from = random.onceIn(2) ? randomOutsider(site, random) : undefined;
+    const person = random.pick(site.people);
     return {
       raw: {
-        user: from ? random.pick(["admin", "root", "support"]) : random.pick(site.people).user,
-        src_ip: from?.ip ?? random.pick(site.devices).ip,
+        user: from ? random.pick(["admin", "root", "support"]) : person.user,
+        src_ip: from?.ip ?? person.laptop.ip,
         device: GATEWAY.device,
         service: random.pick(["ssh", "web"]),
       },
       ...(from && { enrichment: from.enrichment }),
     };
   }),
-  eventKind("network", "admin_login", "info", [2, 0.1], (site, random) => ({
-    raw: {
-      user: site.people[random.below(3)]!.user,
-      src_ip: random.pick(site.devices).ip,
-      device: GATEWAY.device,
-      service: "web",
-    },
-  })),
-  eventKind("network", "config_changed", "low", [1.5, 0.05], (site, random) => ({
-    raw: {
-      user: site.people[random.below(3)]!.user,
-      device: GATEWAY.device,
-      setting: random.pick(["wifi.guest.password", "firewall.rule", "dns.servers", "switch.port.profile"]),
-    },
-  })),
+  eventKind("network", "admin_login", "info", [2, 0.1], (site, random) => {
+    const { user, laptop } = random.pick(administrators(site));
+    return { raw: { user, src_ip: laptop.ip, device: GATEWAY.device, service: "web" } };
+  }),
+  eventKind("network", "config_changed", "low", [1.5, 0.05], (site, random) => {
+    const { user, laptop } = random.pick(administrators(site));
+    return {
+      raw: {
+        user,
+        src_ip: laptop.ip,
+        device: GATEWAY.device,
+        setting: random.pick(["wifi.guest.password", "firewall.rule", "dns.servers", "switch.port.profile"]),
+      },
+    };
+  }),
   eventKind("network", "wan_link_down", "high", [0.06, 0.08], (_, random, atMs) => {
     const raw = { device: GATEWAY.device, link: random.onceIn(3) ? "wan2" : "wan1" };
     return {

@@ -1,7 +1,7 @@
 import { DAY_MS, startOfDay } from "../lib/time.ts";
 import type { DemoEvent } from "./event-kind.ts";
 import type { Random } from "./random.ts";
-import { GATEWAY, outsider, type DemoSite } from "./site.ts";
+import { GATEWAY, INTRUDER, outsider, type DemoSite } from "./site.ts";
 
 // Four attack scenarios, hidden among the ordinary events of the demo.
 
@@ -15,6 +15,13 @@ interface Scenario {
   generate(site: DemoSite, random: Random, startMs: number): DemoEvent[];
 }
 
+export const ATTACKERS = { bruteForce: "203.0.113.66", portScan: "198.51.100.23", tollFraud: "192.0.2.199" };
+/** The person whose telephone account is misused. */
+const MISUSED = 13;
+export const SCANNED_PORTS = 240;
+export const SCAN_STEP_MS = 450;
+export const scannedPort = (nth: number) => 1 + nth * 37;
+
 const atClock = (hours: number, minutes: number) => (hours * 60 + minutes) * MINUTE_MS;
 
 /** A password is brute-forced at night, then the firewall is opened from inside. */
@@ -22,8 +29,9 @@ const bruteForce: Scenario = {
   back: 0.3,
   clockMs: atClock(2, 40),
   longestMs: 45 * MINUTE_MS,
-  generate: (_, random, startMs) => {
-    const { ip, enrichment } = outsider("203.0.113.66", random, 97);
+  generate: (site, random, startMs) => {
+    const { ip, enrichment } = outsider(ATTACKERS.bruteForce, random, 97);
+    const target = site.people[0]!.laptop;
     const raw = { user: "admin", src_ip: ip, device: GATEWAY.device, service: "web" };
     const shared = { source: "network" as const, enrichment };
     const guesses = Array.from({ length: 180 }, (_, nth) => ({
@@ -52,7 +60,7 @@ const bruteForce: Scenario = {
         raw: {
           ...raw,
           setting: "firewall.port_forward",
-          after: { from_port: 3389, dst_ip: "10.20.1.10", dst_port: 3389 },
+          after: { from_port: 3389, dst_ip: target.ip, dst_port: 3389 },
         },
       },
     ];
@@ -65,15 +73,15 @@ const portScan: Scenario = {
   clockMs: atClock(13, 15),
   longestMs: 5 * MINUTE_MS,
   generate: (_, random, startMs) => {
-    const { ip, enrichment } = outsider("198.51.100.23", random, 88);
+    const { ip, enrichment } = outsider(ATTACKERS.portScan, random, 88);
     const shared = { source: "network" as const, enrichment };
     const raw = { src_ip: ip, dst_ip: GATEWAY.wan, protocol: "tcp", device: GATEWAY.device };
-    const probes = Array.from({ length: 240 }, (_, nth) => ({
+    const probes = Array.from({ length: SCANNED_PORTS }, (_, nth) => ({
       ...shared,
       type: "firewall_blocked",
       severity: "low" as const,
-      atMs: startMs + nth * 450 + random.below(300),
-      raw: { ...raw, src_port: 40_000 + nth, dst_port: 1 + nth * 37, action: "block", rule: "wan-in default" },
+      atMs: startMs + nth * SCAN_STEP_MS + random.below(300),
+      raw: { ...raw, src_port: 40_000 + nth, dst_port: scannedPort(nth), action: "block", rule: "wan-in default" },
     }));
     return [
       ...probes,
@@ -102,8 +110,8 @@ const tailgating: Scenario = {
   generate: (site, random, startMs) => {
     const { user, badge } = random.pick(site.people);
     const place = { door: "Loading dock", zone: "dock" };
-    const stranger = { src_ip: "10.20.3.240", src_mac: "02:00:5e:66:06:66", host: "unknown" };
-    const far = outsider("2001:db8:666::17", random, 91);
+    const stranger = { src_ip: INTRUDER.ip, src_mac: INTRUDER.mac, host: "unknown" };
+    const far = outsider(INTRUDER.server, random, 91);
     const at = (minutes: number) => startMs + minutes * MINUTE_MS;
     return [
       {
@@ -147,7 +155,14 @@ const tailgating: Scenario = {
         source: "network",
         severity: "info",
         atMs: at(10),
-        raw: { ...stranger, query: "c2.example.org", answer: "NOERROR", dst_port: 53 },
+        raw: {
+          ...stranger,
+          dst_ip: GATEWAY.ip,
+          dst_port: 53,
+          protocol: "udp",
+          query: "c2.example.org",
+          answer: "NOERROR",
+        },
       },
       {
         type: "ids_alert",
@@ -175,21 +190,28 @@ const tollFraud: Scenario = {
   back: 0.72,
   clockMs: atClock(0, 50),
   longestMs: 200 * MINUTE_MS,
-  generate: (_, random, startMs) => {
-    const { ip, enrichment } = outsider("192.0.2.199", random, 93);
+  generate: (site, random, startMs) => {
+    const { ip, enrichment } = outsider(ATTACKERS.tollFraud, random, 93);
+    const { extension, user } = site.people[MISUSED]!;
     const shared = { source: "talk" as const, enrichment };
     const guesses = Array.from({ length: 140 }, (_, nth) => ({
       ...shared,
       type: "sip_registration_failed",
       severity: "medium" as const,
       atMs: startMs + MINUTE_MS + nth * 6000 + random.below(3000),
-      raw: { src_ip: ip, from: "114", reason: "wrong password", user_agent: "friendly-scanner" },
+      raw: { src_ip: ip, from: extension, reason: "wrong password", user_agent: "friendly-scanner" },
     }));
     const insideMs = startMs + 20 * MINUTE_MS;
     const calls = Array.from({ length: 36 }, (_, nth) => {
       const atMs = insideMs + (1 + nth * 4) * MINUTE_MS;
       const seconds = random.between(60, 230);
-      const raw = { src_ip: ip, from: "114", to: `+99950012${random.between(100, 199)}`, call: `fraud-${nth + 1}` };
+      const raw = {
+        src_ip: ip,
+        from: extension,
+        user,
+        to: `+99950012${random.between(100, 199)}`,
+        call: `fraud-${nth + 1}`,
+      };
       const severity = "medium" as const;
       return [
         { ...shared, type: "call_started", severity, atMs, raw },
@@ -205,21 +227,37 @@ const tollFraud: Scenario = {
         raw: { src_ip: ip, dst_port: 5060, protocol: "udp" },
       },
       ...guesses,
-      { ...shared, type: "sip_registered", severity: "high", atMs: insideMs, raw: { src_ip: ip, from: "114" } },
+      {
+        ...shared,
+        type: "sip_registered",
+        severity: "high",
+        atMs: insideMs,
+        raw: { src_ip: ip, from: extension, user },
+      },
       ...calls.flat(),
     ];
   },
 };
 
-const SCENARIOS = [bruteForce, portScan, tailgating, tollFraud];
+const SCENARIOS = { bruteForce, portScan, tailgating, tollFraud };
+export type ScenarioName = keyof typeof SCENARIOS;
 
-/** The events of all scenarios that fit between the two times, in chronological order. */
-export function scenarioEvents(site: DemoSite, random: Random, fromMs: number, toMs: number): DemoEvent[] {
-  const events = SCENARIOS.flatMap(({ back, clockMs, longestMs, generate: tell }) => {
+/** When each scenario starts; those that do not fit between the two times are left out. */
+export function scenarioStarts(fromMs: number, toMs: number): ReadonlyMap<ScenarioName, number> {
+  const starts = new Map<ScenarioName, number>();
+  for (const [name, { back, clockMs, longestMs }] of Object.entries(SCENARIOS)) {
     let startMs = startOfDay(toMs - (toMs - fromMs) * back) + clockMs;
     if (startMs < fromMs) startMs += DAY_MS;
     if (startMs + longestMs > toMs) startMs -= DAY_MS;
-    return startMs < fromMs ? [] : tell(site, random, startMs);
-  });
+    if (startMs >= fromMs) starts.set(name as ScenarioName, startMs);
+  }
+  return starts;
+}
+
+/** The events of all scenarios that fit between the two times, in chronological order. */
+export function scenarioEvents(site: DemoSite, random: Random, fromMs: number, toMs: number): DemoEvent[] {
+  const events = [...scenarioStarts(fromMs, toMs)].flatMap(([name, startMs]) =>
+    SCENARIOS[name].generate(site, random, startMs),
+  );
   return events.sort((a, b) => a.atMs - b.atMs);
 }

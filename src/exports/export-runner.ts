@@ -56,6 +56,8 @@ export interface ExportRunner {
   /** Throws TooManyExports at the limit of the owner, and StoreUnavailable when the queue is full. */
   create(request: ExportRequest): Promise<ExportJob>;
   get(id: string): ExportJob | undefined;
+  /** The exports of a key that have not expired, newest first. */
+  list(owner: string): readonly ExportJob[];
   /** Stops an export and removes it with its file; false if it does not exist. A download in flight continues. */
   cancel(id: string): Promise<boolean>;
   /** Undefined unless the export is completed. */
@@ -201,6 +203,13 @@ class QueuedExportRunner implements ExportRunner {
   get(id: string): ExportJob | undefined {
     const job = this.#jobs.get(id);
     return job && job.expiresAt > this.#now() ? job : undefined;
+  }
+
+  list(owner: string): readonly ExportJob[] {
+    const now = this.#now();
+    return [...this.#jobs.values()]
+      .filter((job) => job.owner === owner && job.expiresAt > now)
+      .sort((a, b) => (a.id < b.id ? 1 : -1));
   }
 
   async cancel(id: string): Promise<boolean> {

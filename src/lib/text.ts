@@ -20,6 +20,11 @@ export function foldCase(text: string): string {
 // Control characters, and characters that are invisible or change the direction of text.
 const UNSEEN = /[\p{Cc}\p{Cf}\u2028\u2029]/gu;
 
+/** True if the text has characters that would make it look like another one. */
+export function hasUnseen(text: string): boolean {
+  return text.search(UNSEEN) >= 0;
+}
+
 /** Untrusted text on one line, without invisible characters, within the limit. */
 export function oneLine(text: string, charactersMax: number): string {
   return cut(beginning(text, charactersMax).replace(/\s+/g, " ").replace(UNSEEN, "").trim(), charactersMax);

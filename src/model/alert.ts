@@ -75,6 +75,8 @@ export interface Alert {
   /** The first acknowledgement ever, for the mean time to acknowledge. */
   readonly firstAcknowledgedAt: number | null;
   readonly commentCount: number;
+  /** Given by people, sorted. Absent in older records: none. */
+  readonly tags?: readonly string[] | undefined;
   /** Channels of the rule at its last match. Absent in older records. */
   readonly channels?: readonly Channel[] | undefined;
   /** The definition of the rule at its last match. Absent in older records. */
@@ -146,7 +148,8 @@ export type TimelineEntry = Happened &
         readonly silentSince?: number | undefined;
       }
     | { readonly kind: "acknowledged"; readonly assignee: string | null }
-    | { readonly kind: "assigned"; readonly assignee: string }
+    | { readonly kind: "assigned"; readonly assignee: string | null }
+    | { readonly kind: "tagged"; readonly added: readonly string[]; readonly removed: readonly string[] }
     | { readonly kind: "commented"; readonly comment: Comment }
     | {
         readonly kind: "resolved";
@@ -182,6 +185,7 @@ const KINDS = [
   "events_added",
   "acknowledged",
   "assigned",
+  "tagged",
   "commented",
   "resolved",
   "reopened",
@@ -202,6 +206,8 @@ const timelineEntrySchema = z
       .describe("events_added: the missing events came back and have been absent again since this time"),
     severity: severitySchema.optional().describe("events_added: the severity that the alert was raised to"),
     assignee: z.string().nullable().optional().describe("acknowledged, assigned"),
+    added: z.array(z.string()).optional().describe("tagged: tags that were added"),
+    removed: z.array(z.string()).optional().describe("tagged: tags that were removed"),
     comment: commentSchema.optional().describe("commented"),
     resolution: z.enum(RESOLUTIONS).optional().describe("resolved"),
     actions_taken: z.array(z.string()).optional().describe("resolved"),
@@ -235,6 +241,7 @@ export const alertSchema = z
     ai_analysis: aiAnalysisSchema.nullable().describe("null until the alert is analysed"),
     assignee: z.string().nullable(),
     resolution: z.enum(RESOLUTIONS).nullable(),
+    tags: z.array(z.string()).describe("given by people; the tags of the rule are in `rule.tags`"),
   })
   .meta({ id: "Alert" });
 
@@ -272,6 +279,7 @@ export function alertView(alert: AlertSummary): z.infer<typeof alertSchema> {
     ai_analysis: alert.aiAnalysis && analysisView(alert.aiAnalysis),
     assignee: alert.assignee,
     resolution: alert.resolution,
+    tags: [...(alert.tags ?? [])],
   };
 }
 

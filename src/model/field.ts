@@ -3,7 +3,7 @@ import type { Event, JsonValue } from "./event.ts";
 // Field paths: `type`, `raw.src_ip`, `enrichment.geo.country`, separated by dots. A path reaches into every element of an
 // array. A key that contains a dot has the same path as the nested form.
 
-const TOP_FIELDS = ["id", "type", "source", "class", "severity", "timestamp"] as const;
+export const TOP_FIELDS = ["id", "type", "source", "class", "severity", "timestamp"] as const;
 export type TopField = (typeof TOP_FIELDS)[number];
 
 /** Stands for every field at once. */

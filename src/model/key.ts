@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { idMaker } from "../lib/id.ts";
 import { hashesEqual, hashSecret, makeSecret } from "../lib/secret.ts";
+import { hasUnseen } from "../lib/text.ts";
 import { formatTime } from "../lib/time.ts";
 import { SYSTEM } from "./alert.ts";
 
@@ -41,7 +42,6 @@ export const scopeSchema = z.enum(SCOPES);
 export const planSchema = z.enum(PLANS);
 
 // Names appear on timelines and terminals, where invisible characters would make them look like another name.
-const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 const UNTOLD = /[\s\p{Default_Ignorable_Code_Point}]/gu;
 
 export const keyNameSchema = z
@@ -56,7 +56,7 @@ export const keyNameSchema = z
   .describe(`no control or format characters; ${SYSTEM} is reserved for the service itself`);
 
 function nameFault(name: string): string | undefined {
-  if (UNSEEN.test(name)) return "must not contain control or format characters";
+  if (hasUnseen(name)) return "must not contain control or format characters";
   const isSystem = name.normalize("NFKC").replaceAll(UNTOLD, "").toLowerCase() === SYSTEM;
   return isSystem ? `must not be ${SYSTEM}, which is reserved for the service itself` : undefined;
 }

@@ -95,7 +95,7 @@ function Who({ onKeys }: { onKeys: () => void }) {
       trigger={
         <button
           type="button"
-          aria-label={`Signed in with the key ${key.name}`}
+          aria-label={`${initials(key.name)}: signed in with the key ${key.name}`}
           className="grid size-7 place-items-center rounded-full bg-accent text-2xs font-bold text-accent-ink"
         >
           {initials(key.name)}

@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { parseRangeText, readRange } from "./range.ts";
 import { fromWallClock, isoWithOffset, startOfDayMs, zoneOffsetMs } from "./zone.ts";

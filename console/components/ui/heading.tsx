@@ -10,7 +10,18 @@ export function SectionHeading({ children, right }: { children: ReactNode; right
   );
 }
 
+interface PanelProps {
+  readonly children: ReactNode;
+  /** For tables, which reach the edges. */
+  readonly isFlush?: boolean;
+  readonly className?: string;
+}
+
 /** A part of a screen on a sheet of its own. */
-export function Panel({ children, className = "" }: { children: ReactNode; className?: string }) {
-  return <section className={`rounded-xl border border-line bg-panel p-4 ${className}`}>{children}</section>;
+export function Panel({ children, isFlush = false, className = "" }: PanelProps) {
+  return (
+    <section className={`rounded-xl border border-line bg-panel ${isFlush ? "" : "p-4"} ${className}`}>
+      {children}
+    </section>
+  );
 }

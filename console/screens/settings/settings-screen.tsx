@@ -1,3 +1,54 @@
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import type { ComponentType } from "react";
+import { Icon, type IconName } from "../../components/ui/icons.tsx";
+import { About } from "./about.tsx";
+import { Appearance } from "./appearance.tsx";
+import { Keys } from "./keys.tsx";
+import { Usage } from "./usage.tsx";
+
+interface Section {
+  readonly id: string;
+  readonly name: string;
+  readonly icon: IconName;
+  readonly Body: ComponentType;
+}
+
+const SECTIONS: readonly Section[] = [
+  { id: "keys", name: "Keys", icon: "key-round", Body: Keys },
+  { id: "usage", name: "Usage", icon: "gauge", Body: Usage },
+  { id: "appearance", name: "Appearance", icon: "sliders-horizontal", Body: Appearance },
+  { id: "about", name: "About", icon: "info", Body: About },
+];
+
 export function SettingsScreen() {
-  return <h1 className="p-4 text-lg font-semibold">Settings</h1>;
+  const { section = SECTIONS[0]!.id } = useSearch({ from: "/settings" });
+  const navigate = useNavigate({ from: "/settings" });
+  const current = SECTIONS.find(({ id }) => id === section) ?? SECTIONS[0]!;
+  return (
+    <main className="grid h-full grid-cols-[200px_minmax(0,1fr)] max-md:grid-cols-1 max-md:grid-rows-[auto_minmax(0,1fr)]">
+      <nav
+        aria-label="Settings"
+        className="border-r border-line p-3 max-md:flex max-md:overflow-x-auto max-md:border-r-0 max-md:border-b"
+      >
+        {SECTIONS.map(({ id, name, icon }) => (
+          <button
+            key={id}
+            type="button"
+            aria-current={id === current.id ? "page" : undefined}
+            onClick={() => void navigate({ search: (previous) => ({ ...previous, section: id }) })}
+            className={`flex w-full items-center gap-2.5 rounded-md px-3 py-2 text-left text-sm whitespace-nowrap max-md:w-auto ${id === current.id ? "bg-accent-soft font-medium text-accent" : "text-ink2 hover:bg-hover"}`}
+          >
+            <Icon name={icon} size={15} />
+            {name}
+          </button>
+        ))}
+      </nav>
+      <div className="min-h-0 overflow-y-auto p-6 max-md:p-4" tabIndex={-1}>
+        <div className="mx-auto max-w-4xl space-y-5">
+          <h1 className="text-lg font-semibold tracking-tight">{current.name}</h1>
+          <current.Body />
+        </div>
+      </div>
+    </main>
+  );
 }

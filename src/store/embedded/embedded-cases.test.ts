@@ -3,6 +3,7 @@ import { alertsContract } from "../testing/contract-alerts.ts";
 import { rulesContract } from "../testing/contract-rules.ts";
 import { removalContract } from "../testing/contract-removal.ts";
 import { notificationsContract } from "../testing/contract-notifications.ts";
+import { viewsContract } from "../testing/contract-views.ts";
 import { openUnderTest } from "./embedded-store.fixture.ts";
 
 storeContract(
@@ -12,4 +13,5 @@ storeContract(
   rulesContract,
   removalContract,
   notificationsContract,
+  viewsContract,
 );

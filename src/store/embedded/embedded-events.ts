@@ -8,12 +8,14 @@ import type { SearchQuery, TimeRange } from "../../model/query.ts";
 import type {
   Amendment,
   EventFilter,
+  FieldFilter,
   EventEngine,
   LastArrivals,
   NewEvent,
   SearchResult,
   StoredEvent,
 } from "../ports/event-engine.ts";
+import type { EventFields } from "../ports/event-fields.ts";
 import type { ProjectedEvents, Projection } from "../ports/projection.ts";
 import type { QueryContext } from "../ports/query-context.ts";
 import { QueryRefused } from "../ports/store-errors.ts";
@@ -27,6 +29,7 @@ import { idOfText } from "../sqlite/journal/journal-queries.ts";
 import { newestFirst, type ListPlace } from "../sqlite/journal/list-position.ts";
 import type { DaySpan } from "../sqlite/journal/day-search.ts";
 import { cancellable, type WithoutContext } from "../queries/queries-in-flight.ts";
+import { FieldTally } from "./field-tally.ts";
 import type { PlatformWord } from "./platform-word.ts";
 import type { DiskSpaceProbe } from "./disk-space-probe.ts";
 import type { Manifest } from "../sqlite/manifest.ts";
@@ -40,6 +43,9 @@ import { containsPhrases, idTerm, parseSearch, type Term, type TextSearch } from
 const TIME_END = 8.64e15;
 /** Up to this limit the engine keeps the first rows in a heap; past it, it sorts all of them each time. */
 const SCAN_PLACES = 5000;
+/** Limits of the events whose fields are counted. */
+const SAMPLED_EVENTS_MAX = 2000;
+const SAMPLED_CHARACTERS_MAX = 8_000_000;
 /** Events in one chunk of arrivals. */
 const LAST_EVENTS = 100;
 
@@ -188,6 +194,29 @@ export class EmbeddedEvents implements EventEngine {
     return { total, items, nextCursor, aggregations };
   }
 
+  async fields(filter: FieldFilter, context: QueryContext = {}): Promise<EventFields> {
+    const condition = listCondition(filter);
+    const { total, strata } = await this.#query(context, "sample", condition, filter, SAMPLED_EVENTS_MAX);
+    const tally = new FieldTally();
+    const charactersMax = SAMPLED_CHARACTERS_MAX / strata.length;
+    for (const stratum of strata) {
+      const texts: string[] = [];
+      let characters = 0;
+      // Events of one day are read together.
+      const places = stratum.places.toSorted((a, b) => b.ts - a.ts);
+      for await (const chunk of this.#journal.queries.chunks(places)) {
+        context.signal?.throwIfAborted();
+        for (const text of chunk) {
+          if (characters < charactersMax) texts.push(text);
+          characters += text.length;
+        }
+        if (characters >= charactersMax) break;
+      }
+      for (const text of texts) tally.add(text, stratum.total / texts.length);
+    }
+    return { total, examined: tally.examined, fields: tally.fields() };
+  }
+
   async *scan(query: { condition: Condition } & TimeRange, signal: AbortSignal): AsyncIterable<string[]> {
     const { fromMs, toMs } = query;
     const upTo = this.#journal.committedSeq;
@@ -316,7 +345,7 @@ export class EmbeddedEvents implements EventEngine {
   }
 
   /** Runs a query of the columns that the signal cancels. */
-  async #query<M extends "list" | "count" | "search" | "scan" | "lastArrivals">(
+  async #query<M extends "list" | "count" | "search" | "sample" | "scan" | "lastArrivals">(
     { client, signal }: QueryContext,
     method: M,
     ...args: WithoutContext<Parameters<ColumnsApi[M]>>

@@ -152,6 +152,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       flows,
       keys,
       sessions: keys.sessions,
+      views: cases.views,
       exports: state.exports,
       reputations: state.reputations,
       retention: {

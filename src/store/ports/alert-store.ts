@@ -16,10 +16,12 @@ export interface AlertFilter {
   readonly source?: readonly string[] | undefined;
   /** Addresses, in upper or lower case. */
   readonly assignee?: readonly string[] | undefined;
+  /** Tags of the alert, one of which it must have. */
+  readonly tag?: readonly string[] | undefined;
   /** Of `createdAt`. */
   readonly fromMs?: number | undefined;
   readonly toMs?: number | undefined;
-  /** Words that must all occur in title, description, rule name, group value or assignee; as in an EventFilter. */
+  /** Words that must all occur in title, description, rule name, group value, assignee or tags; as in an EventFilter. */
   readonly search?: string | undefined;
 }
 

@@ -3,6 +3,7 @@ import type { Condition } from "../../model/condition.ts";
 import type { EventClass, EventDraft, JsonObject, Severity } from "../../model/event.ts";
 import type { Position, TextPage } from "../../model/page.ts";
 import type { SearchQuery, TimeRange } from "../../model/query.ts";
+import type { EventFields } from "./event-fields.ts";
 import type { ProjectedEvents, Projection } from "./projection.ts";
 import type { QueryContext } from "./query-context.ts";
 
@@ -39,6 +40,8 @@ export interface EventFilter extends TimeRange {
    */
   readonly search?: string | undefined;
 }
+
+export type FieldFilter = Pick<EventFilter, "source" | "type" | "fromMs" | "toMs">;
 
 export interface LastArrivals {
   readonly condition: Condition;
@@ -80,6 +83,8 @@ export interface EventEngine {
    * Rejects with StoreUnavailable when the client has too many queries in flight.
    */
   search(query: SearchQuery, context?: QueryContext): Promise<SearchResult>;
+  /** The fields that events have. Reads a bounded number of events, whatever their total. */
+  fields(filter: FieldFilter, context?: QueryContext): Promise<EventFields>;
   /** Matching events that are stored now, oldest first, in chunks of bounded size, until the signal aborts. */
   scan(query: { condition: Condition } & TimeRange, signal: AbortSignal): AsyncIterable<string[]>;
   /**

@@ -11,6 +11,7 @@ import type { ReputationStore } from "./reputation-store.ts";
 import type { RetentionStore } from "./retention-store.ts";
 import type { RuleStore } from "./rule-store.ts";
 import type { SessionStore } from "./session-store.ts";
+import type { ViewStore } from "./view-store.ts";
 
 // The store's interface to the rest of the service. store/testing/contract.ts states the same as tests.
 
@@ -23,6 +24,7 @@ export interface CaseDatabase {
   readonly analysis: AnalysisStore;
   readonly keys: KeyStore;
   readonly sessions: SessionStore;
+  readonly views: ViewStore;
   readonly exports: ExportStore;
   readonly reputations: ReputationStore;
   readonly retention: RetentionStore;

@@ -33,8 +33,8 @@ export function searchableTexts(texts: readonly string[]): Searchable {
 }
 
 /** The texts of an alert that a search covers. */
-export function alertTexts({ title, description, rule, group, assignee }: AlertSummary): string[] {
-  return [title, description, rule.name, group?.value ?? "", assignee ?? ""];
+export function alertTexts({ title, description, rule, group, assignee, tags = [] }: AlertSummary): string[] {
+  return [title, description, rule.name, group?.value ?? "", assignee ?? "", ...tags];
 }
 
 /** Throws a QueryRefused on `search`, as a list does, if the words cannot be searched for. */

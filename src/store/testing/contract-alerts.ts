@@ -312,6 +312,7 @@ export function alertsContract({ store, reopen }: ContractContext): void {
             minLength: 1,
           },
         ),
+        tag: fc.subarray(["false-alarm", "vip", "unused"], { minLength: 1 }),
         fromMs: fc.integer({ min: 0, max: 40 }),
         toMs: fc.integer({ min: 0, max: 40 }),
         search: fc.subarray(words, { minLength: 1, maxLength: 2 }).map((some) => some.join(" ")),
@@ -338,6 +339,7 @@ export function alertsContract({ store, reopen }: ContractContext): void {
             source: pick(["custom", "platform_network"], f!),
             status: pick(STATUSES, g!),
             assignee: pick(people, h!),
+            tags: pick([undefined, [], ["vip"], ["false-alarm", "vip"]], d!),
             createdAt: i! % 40,
             lastEventAt: b! % 30,
             eventCount: c! % 20,
@@ -347,11 +349,15 @@ export function alertsContract({ store, reopen }: ContractContext): void {
       const shuffled = alerts.map((alert, i) => ({ alert, place: (i * 7919) % 300 })).sort((a, b) => a.place - b.place);
       for (let i = 0; i < 300; i += 60) await commit(...shuffled.slice(i, i + 60).map(({ alert }) => alert));
       // Some of them change later.
-      const changes = alerts
-        .slice(0, 50)
-        .map((alert, i) =>
-          next(alert, { status: pick(STATUSES, i), assignee: pick(people, i + 1), eventCount: i, lastEventAt: i }),
-        );
+      const changes = alerts.slice(0, 50).map((alert, i) =>
+        next(alert, {
+          status: pick(STATUSES, i),
+          assignee: pick(people, i + 1),
+          tags: ["vip"],
+          eventCount: i,
+          lastEventAt: i,
+        }),
+      );
       await commit(...changes);
       alerts = [...changes, ...alerts.slice(50)];
     });
@@ -365,6 +371,7 @@ export function alertsContract({ store, reopen }: ContractContext): void {
       (filter.assignee === undefined ||
         (alert.assignee !== null &&
           filter.assignee.some((name) => name.toLowerCase() === alert.assignee!.toLowerCase()))) &&
+      (filter.tag?.some((tag) => alert.tags?.includes(tag) ?? false) ?? true) &&
       alert.createdAt >= (filter.fromMs ?? 0) &&
       alert.createdAt < (filter.toMs ?? 1000) &&
       (filter.search ?? "")
@@ -509,7 +516,8 @@ export function alertsContract({ store, reopen }: ContractContext): void {
         expect(await found(search), search).toEqual([]);
       }
       // Its former assignee no longer finds it.
-      await commit(next(alert, { assignee: "noah@example.net" }));
+      await commit(next(alert, { assignee: "noah@example.net", tags: ["back-entrance"] }));
+      expect(await found("back-entr")).toEqual([alert.id]);
       expect(await found("mia")).toEqual([]);
       expect(await found("noah")).toEqual([alert.id]);
     });

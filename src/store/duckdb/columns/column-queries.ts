@@ -12,6 +12,8 @@ import { and, TRUE, type Parameters } from "./sql.ts";
 
 /** Up to this many rows, memtables and disk are queried separately. */
 const SEPARATE_ROWS_MAX = 1000;
+/** Types that a sample covers, those with the most events first. */
+const STRATA_MAX = 200;
 
 export function rangeSql({ fromMs, toMs }: TimeRange): string {
   return and([fromMs === undefined ? "TRUE" : `ts >= ${fromMs}`, toMs === undefined ? "TRUE" : `ts < ${toMs}`]);
@@ -105,6 +107,44 @@ async function keysOf(
   );
   if (!values) throw new QueryRefused("after", "is not the id of a stored event");
   return values;
+}
+
+/** Matches of one kind, of which the places are a sample. */
+export interface Stratum {
+  readonly total: number;
+  readonly places: readonly ListPlace[];
+}
+
+/** A sample of the newest matches of each type, or all matches if they are few. */
+export async function sampleByType(
+  query: ColumnQuery,
+  where: WhereClause,
+  eventsMax: number,
+): Promise<{ total: number; strata: readonly Stratum[] }> {
+  const { run, snapshot } = query;
+  const total = await countMatches(query, where);
+  if (total <= eventsMax) {
+    return { total, strata: [{ total, places: await newestMatches(query, where, undefined, 0, eventsMax) }] };
+  }
+  const parameters = where.parameters.copy();
+  const counts = await run(
+    `SELECT type, count(*) AS n FROM ${snapshot.from} WHERE ${where.sql} GROUP BY type ORDER BY n DESC, type LIMIT ${STRATA_MAX}`,
+    parameters,
+  );
+  const perType = Math.max(1, Math.floor(eventsMax / counts.length));
+  const types = counts.map(([type]) => parameters.bind(type as string)).join(", ");
+  const sample = await run(
+    `SELECT type, unnest(times), unnest(seqs) FROM
+       (SELECT type, arg_max(ts, seq, ${perType}) AS times, max(seq, ${perType}) AS seqs FROM ${snapshot.from}
+        WHERE ${and([where.sql, `type IN (${types})`])} GROUP BY type)`,
+    parameters,
+  );
+  const places = Map.groupBy(sample, ([type]) => type as string);
+  const strata = counts.map(([type, n]) => ({
+    total: Number(n),
+    places: (places.get(type as string) ?? []).map(([, ts, seq]) => toPosition([ts, seq])),
+  }));
+  return { total, strata };
 }
 
 /** The next matches in order of time, of events up to a sequence number. */

@@ -11,7 +11,15 @@ import {
   type ColumnDatabaseOptions,
   type ColumnStatus,
 } from "./column-database.ts";
-import { countMatches, lastArrivals, newestMatches, rangeSql, scanMatches, searchMatches } from "./column-queries.ts";
+import {
+  countMatches,
+  lastArrivals,
+  newestMatches,
+  rangeSql,
+  sampleByType,
+  scanMatches,
+  searchMatches,
+} from "./column-queries.ts";
 import { isQuick } from "./condition-cost.ts";
 import type { CommittedRows, JournalFollower } from "./journal-follower.ts";
 import { MEMTABLE_ROWS_MAX } from "./memtables.ts";
@@ -113,6 +121,17 @@ const api = {
   ): ReturnType<typeof searchMatches> {
     const lane = search.aggs.length > 0 || search.sort.length > 0 ? "heavy" : laneOf(search.condition);
     return runner.run(context, lane, (query) => searchMatches(query, search, after));
+  },
+
+  sample(
+    context: NumberedContext,
+    condition: Condition,
+    range: TimeRange,
+    eventsMax: number,
+  ): ReturnType<typeof sampleByType> {
+    return runner.run(context, "heavy", async (query) =>
+      sampleByType(query, await query.where(condition, rangeSql(range)), eventsMax),
+    );
   },
 
   scan(

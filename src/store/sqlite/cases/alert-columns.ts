@@ -22,6 +22,8 @@ export interface AlertCells {
   readonly eventCount: number;
   readonly firstAcknowledgedAt: number | null;
   readonly resolvedAt: number | null;
+  /** All tags, sorted, as a JSON list. */
+  readonly tags: string;
 }
 
 export interface Selection {
@@ -49,6 +51,8 @@ function newColumns(capacity: number) {
     rule: new Uint32Array(capacity),
     source: new Uint32Array(capacity),
     assignee: new Uint32Array(capacity),
+    /** The combination of tags: alerts have few different ones. */
+    tags: new Uint32Array(capacity),
     createdAt: new Float64Array(capacity),
     lastEventAt: new Float64Array(capacity),
     eventCount: new Float64Array(capacity),
@@ -85,6 +89,11 @@ class Names {
     }
     return marks;
   }
+
+  /** 1 at the number of each name that passes the test. */
+  marksWhere(test: (name: string) => boolean): Uint8Array {
+    return Uint8Array.from(this.#numbers.keys(), (name) => (test(name) ? 1 : 0));
+  }
 }
 
 export class AlertColumns {
@@ -96,6 +105,7 @@ export class AlertColumns {
   readonly #rules = new Names();
   readonly #sources = new Names();
   readonly #assignees = new Names();
+  readonly #tags = new Names();
 
   constructor() {
     // Number 0 means unassigned; no address is empty.
@@ -175,6 +185,7 @@ export class AlertColumns {
     columns.severity[slot] = SEVERITIES.indexOf(cells.severity);
     columns.resolution[slot] = cells.resolution === null ? NONE : RESOLUTIONS.indexOf(cells.resolution);
     columns.assignee[slot] = this.#assignees.numberOf((cells.assignee ?? "").toLowerCase());
+    columns.tags[slot] = this.#tags.numberOf(cells.tags);
     columns.lastEventAt[slot] = cells.lastEventAt;
     columns.eventCount[slot] = cells.eventCount;
     columns.acknowledgeMs[slot] = (cells.firstAcknowledgedAt ?? Number.NaN) - cells.createdAt;
@@ -223,12 +234,13 @@ export class AlertColumns {
 
   /** The matching slots in the order of creation. */
   #matching(filter: AlertFilter, found: Uint8Array | undefined): Uint32Array {
-    const { order, status, severity, rule, source, assignee } = this.#columns;
+    const { order, status, severity, rule, source, assignee, tags } = this.#columns;
     const statuses = filter.status && marksOf(STATUSES, filter.status);
     const severities = filter.severity && marksOf(SEVERITIES, filter.severity);
     const rules = filter.ruleName && this.#rules.marks(filter.ruleName);
     const sources = filter.source && this.#sources.marks(filter.source);
     const assignees = filter.assignee && this.#assignees.marks(filter.assignee.map((name) => name.toLowerCase()));
+    const tagged = filter.tag && this.#tags.marksWhere((text) => hasTag(text, filter.tag!));
     const [from, to] = this.#positionsOf(filter);
     const matching = new Uint32Array(to - from);
     let count = 0;
@@ -239,6 +251,7 @@ export class AlertColumns {
       if (rules && rules[rule[slot]!] !== 1) continue;
       if (sources && sources[source[slot]!] !== 1) continue;
       if (assignees && assignees[assignee[slot]!] !== 1) continue;
+      if (tagged && tagged[tags[slot]!] !== 1) continue;
       if (found && found[slot] !== 1) continue;
       matching[count++] = slot;
     }
@@ -323,6 +336,10 @@ class Mean {
   get value(): number | null {
     return this.#count === 0 ? null : this.#sum / this.#count;
   }
+}
+
+function hasTag(tags: string, wanted: readonly string[]): boolean {
+  return (JSON.parse(tags) as string[]).some((tag) => wanted.includes(tag));
 }
 
 function marksOf<Name>(all: readonly Name[], names: readonly Name[]): Uint8Array {

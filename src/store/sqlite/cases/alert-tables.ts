@@ -54,12 +54,14 @@ CREATE INDEX alerts_definition ON alerts(definition_id) WHERE definition_id IS N
 CREATE TABLE definitions(id TEXT PRIMARY KEY, definition TEXT NOT NULL) STRICT, WITHOUT ROWID;
 `;
 
+export const TAGS_SCHEMA = "ALTER TABLE alerts ADD COLUMN tags TEXT NOT NULL DEFAULT '[]'";
+
 /** Limits of one batch of a removal, so that other calls do not wait long. */
 const REMOVAL_ALERTS_MAX = 200;
 const REMOVAL_ROWS_MAX = 1000;
 
 const CELLS = `seq - 1 AS slot, status, severity, rule_name AS ruleName, source, assignee, resolution, created_at AS createdAt,
-  last_event_at AS lastEventAt, event_count AS eventCount, first_acknowledged_at AS firstAcknowledgedAt, resolved_at AS resolvedAt`;
+  last_event_at AS lastEventAt, event_count AS eventCount, first_acknowledged_at AS firstAcknowledgedAt, resolved_at AS resolvedAt, tags`;
 
 interface WrittenAlert {
   readonly cells: AlertCells;
@@ -361,13 +363,13 @@ export class AlertTables {
     const textHash = hash("sha1", texts.join("\n"), "base64");
     this.#sql.run(
       `INSERT INTO alerts(seq, id, version, change, rule_id, fold_key, rule_name, source, severity, status, assignee, resolution,
-         created_at, first_event_at, last_event_at, event_count, first_acknowledged_at, resolved_at, text_hash, definition_id)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+         created_at, first_event_at, last_event_at, event_count, first_acknowledged_at, resolved_at, text_hash, definition_id, tags)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT(seq) DO UPDATE SET version = excluded.version, change = excluded.change, severity = excluded.severity,
          status = excluded.status, assignee = excluded.assignee, resolution = excluded.resolution,
          first_event_at = excluded.first_event_at, last_event_at = excluded.last_event_at, event_count = excluded.event_count,
          first_acknowledged_at = excluded.first_acknowledged_at, resolved_at = excluded.resolved_at, text_hash = excluded.text_hash,
-         definition_id = excluded.definition_id`,
+         definition_id = excluded.definition_id, tags = excluded.tags`,
       seq,
       alert.id,
       alert.version,
@@ -388,6 +390,7 @@ export class AlertTables {
       alert.resolvedAt,
       textHash,
       alert.definitionId ?? null,
+      tagsText(alert),
     );
     if (textHash !== knownHash) this.#indexTexts(seq - 1, texts, knownHash !== undefined);
     this.#sql.run("INSERT OR REPLACE INTO documents(seq, document) VALUES (?, ?)", seq, JSON.stringify(alert));
@@ -423,5 +426,9 @@ function listText(items: readonly string[]): string {
 }
 
 function cellsOf(alert: AlertSummary, slot: number): AlertCells {
-  return { ...alert, slot, ruleName: alert.rule.name };
+  return { ...alert, slot, ruleName: alert.rule.name, tags: tagsText(alert) };
+}
+
+function tagsText({ tags = [] }: Pick<AlertSummary, "tags">): string {
+  return JSON.stringify(tags);
 }

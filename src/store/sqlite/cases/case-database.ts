@@ -7,6 +7,7 @@ import type { DetectionStore } from "../../ports/detection-store.ts";
 import type { NotificationStore } from "../../ports/notification-store.ts";
 import type { QueryContext } from "../../ports/query-context.ts";
 import type { RuleStore } from "../../ports/rule-store.ts";
+import type { ViewStore } from "../../ports/view-store.ts";
 import { StoreUnavailable } from "../../ports/store-errors.ts";
 import { asStoreError, isStorageFailure, diskFull, ofFile } from "../../files/store-failure.ts";
 import { casesFile } from "../../files/layout.ts";
@@ -87,6 +88,7 @@ export class SqliteCaseDatabase {
   };
 
   readonly analysis: AnalysisStore = this.#remote("analysis", "tokensUsed", "reserveTokens", "addTokens");
+  readonly views: ViewStore = this.#remote("views", "list", "get", "add", "put", "arrange", "remove", "removeUnshared");
   readonly rules: RuleStore = this.#remote("rules", "list", "put", "putMany", "remove", "stats");
   readonly detection: DetectionStore = this.#remote("detection", "position", "seen", "begin");
 

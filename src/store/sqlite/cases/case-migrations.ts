@@ -1,8 +1,9 @@
 import type { Migrations } from "../migrations.ts";
-import { ALERT_SCHEMA, DEFINITIONS_SCHEMA } from "./alert-tables.ts";
+import { ALERT_SCHEMA, DEFINITIONS_SCHEMA, TAGS_SCHEMA } from "./alert-tables.ts";
 import { OLDER_EVENTS_SCHEMA } from "./older-events.ts";
 import { makeNotificationTables } from "./notification-tables.ts";
 import { makeRuleTables } from "./rule-tables.ts";
+import { VIEWS_SCHEMA } from "./view-tables.ts";
 
 export const CASES_MIGRATIONS: Migrations = [
   (db) => {
@@ -12,4 +13,6 @@ export const CASES_MIGRATIONS: Migrations = [
   },
   DEFINITIONS_SCHEMA,
   OLDER_EVENTS_SCHEMA,
+  VIEWS_SCHEMA,
+  TAGS_SCHEMA,
 ];

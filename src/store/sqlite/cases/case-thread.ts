@@ -15,8 +15,9 @@ import { AlertTables } from "./alert-tables.ts";
 import { CASES_MIGRATIONS } from "./case-migrations.ts";
 import { NotificationTables } from "./notification-tables.ts";
 import { RuleTables } from "./rule-tables.ts";
+import { ViewTables } from "./view-tables.ts";
 
-// The one thread that owns alerts, rules, notifications and the progress of detection. Changes that belong together are
+// The one thread that owns alerts, rules, notifications, saved views and the progress of detection. Changes that belong together are
 // committed together, and the thread that answers requests never waits for the disk.
 
 export interface CaseThreadData {
@@ -46,13 +47,14 @@ let opened: OpenCases;
 /** The objects whose methods the main thread calls by name. */
 export type CaseParts = ReturnType<typeof partsOf>;
 
-function partsOf(alerts: AlertTables, rules: RuleTables, notifications: NotificationTables) {
+function partsOf(alerts: AlertTables, rules: RuleTables, notifications: NotificationTables, views: ViewTables) {
   return {
     alerts,
     rules: inTransactions(rules, "put", "putMany", "remove"),
     detection: inTransactions(rules, "begin"),
     notifications: inTransactions(notifications, "begin", "beginAgain", "recover", "resend", "removeBefore"),
     analysis: inTransactions(notifications, "reserveTokens", "addTokens"),
+    views: inTransactions(views, "add", "put", "arrange", "remove", "removeUnshared"),
   };
 }
 
@@ -62,7 +64,14 @@ function open(): void {
   const db = openShared(casesFile(dataDir), CASES_MIGRATIONS, pragmas);
   const [alerts, rules, notifications] = [new AlertTables(db), new RuleTables(db), new NotificationTables(db)];
   const identity = new SqliteIdentity(casesFile(dataDir));
-  opened = { db, identity, alerts, rules, notifications, parts: partsOf(alerts, rules, notifications) };
+  opened = {
+    db,
+    identity,
+    alerts,
+    rules,
+    notifications,
+    parts: partsOf(alerts, rules, notifications, new ViewTables(db)),
+  };
 }
 
 /** All or nothing. `work` returns false to roll back. */
