@@ -13,8 +13,9 @@ import { unread, withPage, type Pages } from "./pages.ts";
 export type Row =
   | { readonly kind: "group"; readonly place: Place; readonly group: AlertGroup; readonly isOpen: boolean }
   | { readonly kind: "alert"; readonly place: Place; readonly alert: Alert; readonly isInGroup: boolean }
-  /** `gone`: it was in the list and no longer matches; only its place is known. */
-  | { readonly kind: "waiting" | "gone"; readonly place: Place };
+  | { readonly kind: "waiting"; readonly place: Place }
+  /** It was in the list and no longer matches; only its place is known. */
+  | { readonly kind: "gone"; readonly place: Place };
 
 export interface Question {
   readonly filters: AlertFilters;
