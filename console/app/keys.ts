@@ -45,6 +45,12 @@ export const KEYS = {
     onAxis: { keys: ["t"], does: "show on the time axis" },
     copyLink: { keys: ["y"], does: "copy a link" },
   },
+  resolving: {
+    first: { keys: ["1"], does: "a real attack" },
+    second: { keys: ["2"], does: "a false positive" },
+    third: { keys: ["3"], does: "harmless" },
+    fourth: { keys: ["4"], does: "a duplicate" },
+  },
   axis: {
     earlier: { keys: ["ArrowLeft"], does: "earlier" },
     later: { keys: ["ArrowRight"], does: "later" },
