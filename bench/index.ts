@@ -12,6 +12,7 @@ import { detectGroups } from "./detect-groups.ts";
 import { detectIngest } from "./detect-ingest.ts";
 import { detectRegex } from "./detect-regex.ts";
 import { detectRules } from "./detect-rules.ts";
+import { entities } from "./entities.ts";
 import { exportCsv } from "./export.ts";
 import { readResults, saveMeasurements, showTable, type Measurement } from "./figures.ts";
 import { flowsAggregate } from "./flows-aggregate.ts";
@@ -62,6 +63,7 @@ const OTHER_BENCHMARKS: Record<string, () => Promise<readonly Measurement[]>> = 
   geo,
   parse,
   "alert-columns": alertColumns,
+  entities,
 };
 
 const NAMES = [...Object.keys(DATASET_BENCHMARKS), ...Object.keys(OTHER_BENCHMARKS)];

@@ -6,7 +6,7 @@ import { pino } from "pino";
 import { Registry } from "prom-client";
 import { idMaker } from "../src/lib/id.ts";
 import { openChannels } from "../src/notify/open-channels.ts";
-import { openNotifier } from "../src/notify/notifier.ts";
+import { alertLinks, openNotifier } from "../src/notify/notifier.ts";
 import { NO_CHANNELS, someAlert, startHttpPeer, type HttpPeer } from "../src/notify/peers.fixture.ts";
 import { openStore } from "../src/store/open-store.ts";
 import type { Store } from "../src/store/ports/store.ts";
@@ -56,7 +56,7 @@ export async function notify(): Promise<readonly Measurement[]> {
         channels: openChannels(settings),
         perMinuteMax: NOTIFICATIONS * 2,
         retryMs: 3_600_000,
-        urlOf: (id) => `https://tocsin.example/v1/alerts/${id}`,
+        linksTo: (id) => alertLinks("https://tocsin.example", id, { hasConsole: true }),
         registry: new Registry(),
         log,
         pace: { gatherMs: 0, digestAbove: NOTIFICATIONS * 2, messageMax: 1 },

@@ -1,10 +1,11 @@
-// Installs the dependencies if any is missing. Plain JavaScript without dependencies: it runs on the Node of the machine,
+// Installs the dependencies if any is missing, and builds the console if it has changed. Plain JavaScript without dependencies: it runs on the Node of the machine,
 // before the pinned one is installed.
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { ensureConsole } from "./build-console.mjs";
 import { withInstallLock } from "./install-lock.mjs";
 
 export const root = fileURLToPath(new URL("..", import.meta.url));
@@ -55,6 +56,8 @@ async function install() {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   try {
     await ensureInstalled();
+    // Without the console the service still starts; its page says why.
+    await ensureConsole();
   } catch (error) {
     process.stderr.write(`${error.message}\n`);
     process.exit(1);

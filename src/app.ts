@@ -8,6 +8,7 @@ import { openAnalyst } from "./analysis/analyst.ts";
 import { openServer, type ConnectionTimeouts } from "./api/server.ts";
 import { clientAddress } from "./config/config.ts";
 import type { Settings } from "./config/settings.ts";
+import { openConsole } from "./console/serve.ts";
 import { crossCheckWarnings } from "./config/cross-checks.ts";
 import { loadBuiltinRules } from "./detection/rules/builtin.ts";
 import { openDetector } from "./detection/detector.ts";
@@ -22,7 +23,7 @@ import { enableExactJson } from "./lib/exact-json.ts";
 import { registerThreadMetrics } from "./lib/memory-metrics.ts";
 import { openIntake, type Intake } from "./intake/intake.ts";
 import { openChannels } from "./notify/open-channels.ts";
-import { alertUrl, openNotifier } from "./notify/notifier.ts";
+import { alertLinks, openNotifier } from "./notify/notifier.ts";
 import type { Alert, AlertSummary } from "./model/alert.ts";
 import { SEVERITIES, type Severity } from "./model/event.ts";
 import type { Finding } from "./model/finding.ts";
@@ -55,6 +56,8 @@ export interface AppOptions {
   readonly around?: (store: Store) => Store;
   /** For tests that cannot wait, or hold ten thousand connections. */
   readonly connections?: Partial<ConnectionTimeouts>;
+  /** The folder of the built console, for tests. */
+  readonly consoleFolder?: string;
 }
 
 /** Gauges that prom-client names like counters, which linters reject. Each is the sum of the gauge without the suffix. */
@@ -65,7 +68,7 @@ const MISNAMED_GAUGES = [
 ];
 
 export async function startApp(settings: Settings, log: Logger, options: AppOptions = {}): Promise<App> {
-  const { now = Date.now, around = (store: Store) => store, connections } = options;
+  const { now = Date.now, around = (store: Store) => store, connections, consoleFolder } = options;
   enableExactJson();
   const opened: OpenedPart[] = [];
   const opens = <Opened extends { close(): unknown }>(name: string, part: Opened): Opened => {
@@ -209,9 +212,11 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     };
     const analyse: typeof analyst.analyse = (id, actor) => analyst.analyse(id, actor);
     const { channels: channelNames } = notificationPolicy;
+    const consolePages = await openConsole({ folder: consoleFolder, log });
     const server = await openServer({
       settings,
       ...parts,
+      consolePages,
       channels: channelNames,
       analyse,
       registry,
@@ -227,9 +232,10 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     // Last, because messages contain the address of the service.
     const { consoleUrl, perMinuteMax, retryHours } = settings.notifications;
     for (const { path, message } of crossCheckWarnings(settings)) log.warn(`${path}: ${message}`);
-    const urlOf = (id: string) => alertUrl(consoleUrl ?? address, id);
+    const { isBuilt: hasConsole } = consolePages;
+    const linksTo = (id: string) => alertLinks(consoleUrl ?? address, id, { hasConsole });
     const retryMs = retryHours * HOUR_MS;
-    opens("notifier", await openNotifier({ store, channels, perMinuteMax, retryMs, urlOf, registry, log, now }));
+    opens("notifier", await openNotifier({ store, channels, perMinuteMax, retryMs, linksTo, registry, log, now }));
     return { address, port, store, intake, close };
   });
 }

@@ -36,6 +36,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   analysis: ["lib", "model", "store/ports"],
   sigma: ["lib", "model", "detection"],
   demo: ["lib", "model", "store/ports", "alerts", "analysis", "detection"],
+  console: ["lib"],
   api: [
     "lib",
     "model",
@@ -52,6 +53,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "alerts",
     "detection",
     "sigma",
+    "console/serve.ts",
   ],
   docs: [
     "lib",
@@ -81,6 +83,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "notify",
     "analysis",
     "flows",
+    "console",
     "api",
     "retention",
   ],

@@ -9,5 +9,6 @@ export const entitySearchQuery = (search: string) =>
     queryKey: ["entities", search],
     staleTime: 60_000,
     queryFn: async ({ signal }) =>
-      (await answered(api.GET("/v1/entities", { params: { query: { search, limit: CHOICES_MAX } }, signal }))).data,
+      (await answered(api.GET("/v1/entities", { params: { query: { search, limit: CHOICES_MAX } }, signal }))).data
+        .entities,
   });

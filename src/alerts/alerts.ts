@@ -174,13 +174,18 @@ export class Alerts {
     }
   }
 
-  /** Applies the transition to each alert independently: one refusal does not affect the others. */
-  async transitionMany(ids: readonly string[], transition: Transition, actor: string): Promise<BulkOutcome> {
-    const { succeeded, failed } = await this.#transitionAll(ids, transition, actor);
+  /** Applies the transition to each alert independently: one refusal does not affect the others. A dry run stores nothing. */
+  async transitionMany(
+    ids: readonly string[],
+    transition: Transition,
+    actor: string,
+    isDryRun = false,
+  ): Promise<BulkOutcome> {
+    const { succeeded, failed } = await this.#transitionAll(ids, transition, actor, isDryRun);
     return { succeeded: succeeded.map(({ alert }) => alert.id), failed };
   }
 
-  async #transitionAll(ids: readonly string[], transition: Transition, actor: string) {
+  async #transitionAll(ids: readonly string[], transition: Transition, actor: string, isDryRun = false) {
     const context = this.#transitionContext(actor);
     return this.#retryOnConflict(async () => {
       const succeeded: TransitionResult[] = [];
@@ -194,7 +199,7 @@ export class Alerts {
         else succeeded.push(outcome);
       }
       const changed = succeeded.filter(({ entries }) => entries.length > 0);
-      if (changed.length === 0) return { succeeded, failed };
+      if (isDryRun || changed.length === 0) return { succeeded, failed };
       if (transition.action === "reopen") this.#unresolvedLimit.alertsReopened();
       const reason = NOTIFIED_TRANSITIONS[transition.action];
       const queued = this.#notificationsFor(reason ? changed.map(({ alert }) => ({ alert, reason })) : [], at);

@@ -322,6 +322,11 @@ describe("bulk", () => {
     });
     expect(answer.status).toBe(200);
     expect(answer.body.data).toEqual({
+      dry_run: false,
+      matched: 4,
+      succeeded_count: 2,
+      failed_count: 2,
+      remaining: 0,
       succeeded: open,
       failed: [
         { id: "alt_0", error: { code: "not_found", message: expect.stringContaining("alt_0") } },
@@ -335,7 +340,7 @@ describe("bulk", () => {
     }
     expect((await get(resolved)).resolution).toBe("benign");
     const reopened = await post("bulk", { alert_ids: [...open, resolved], action: "reopen" });
-    expect(reopened.body.data).toEqual({ succeeded: [...open, resolved], failed: [] });
+    expect(reopened.body.data).toMatchObject({ succeeded: [...open, resolved], failed: [] });
     const acknowledged = await post("bulk", { alert_ids: open, action: "acknowledge", comment: "ours" });
     expect(acknowledged.body.data.succeeded).toEqual(open);
     expect(await get(open[0]!)).toMatchObject({ status: "acknowledged", resolution: null });
@@ -346,7 +351,7 @@ describe("bulk", () => {
     const ids: string[] = [];
     for (let i = 0; i < 500; i++) ids.push(await raise({ name }));
     const answer = await post("bulk", { alert_ids: ids, action: "resolve", resolution: "benign" });
-    expect(answer.body.data).toEqual({ succeeded: ids, failed: [] });
+    expect(answer.body.data).toMatchObject({ succeeded: ids, failed: [], succeeded_count: 500 });
     expect(
       (await current.server.call("GET", `/v1/alerts?rule_name=${name}&status=resolved&limit=1`)).body.pagination.total,
     ).toBe(500);

@@ -5,7 +5,6 @@ import {
   alertDetailSchema,
   alertSchema,
   alertView,
-  BULK_ALERTS_MAX,
   COMMENTS_MAX,
   commentSchema,
   commentView,
@@ -43,7 +42,6 @@ import { sourceSchema } from "./sources.ts";
 
 const RULE_NAME_CHARACTERS_MAX = 200;
 const ACTION_CHARACTERS_MAX = 1000;
-const ID_CHARACTERS_MAX = 100;
 
 export interface AlertEndpointOptions {
   readonly alerts: Alerts;
@@ -81,33 +79,6 @@ const resolutionRequestSchema = z
     message: "is only allowed with the resolution false_positive",
   })
   .meta({ id: "Resolving" });
-const bulkSchema = z
-  .strictObject({
-    alert_ids: z
-      .array(z.string().min(1).max(ID_CHARACTERS_MAX))
-      .min(1)
-      .max(BULK_ALERTS_MAX)
-      .superRefine(refuseDuplicates)
-      .meta({ uniqueItems: true }),
-    action: z.enum(["acknowledge", "resolve", "reopen"]),
-    resolution: resolutionSchema.optional().describe("required for the action `resolve`"),
-    comment: commentText.optional().describe("added to each alert"),
-  })
-  .superRefine(({ action, resolution }, context) => {
-    const fault = (message: string) => context.addIssue({ code: "custom", path: ["resolution"], message });
-    if (action === "resolve" && resolution === undefined) fault("is required for the action resolve");
-    if (action !== "resolve" && resolution !== undefined) fault("is only allowed for the action resolve");
-  })
-  .meta({ id: "BulkMove" });
-
-function refuseDuplicates(ids: readonly string[], context: z.RefinementCtx): void {
-  const known = new Set<string>();
-  for (const [i, id] of ids.entries()) {
-    if (known.has(id)) context.addIssue({ code: "custom", path: [i], message: "is given more than once" });
-    known.add(id);
-  }
-}
-
 export function alertEndpoints({ alerts, store, details, sources, now }: AlertEndpointOptions): Endpoint[] {
   const respond = ({ alert }: { alert: AlertSummary }) => details.ofChanged(alert);
   const detailResponse = (example: object) => ({ 200: { description: "the alert", data: alertDetailSchema, example } });
@@ -265,36 +236,6 @@ export function alertEndpoints({ alerts, store, details, sources, now }: AlertEn
         return data(commentView(comment!), 201);
       },
     }),
-    endpoint({
-      method: "POST",
-      path: "/v1/alerts/bulk",
-      operationId: "moveAlerts",
-      tag: "Alerts",
-      summary: `Acknowledge, resolve or reopen up to ${BULK_ALERTS_MAX} alerts`,
-      description:
-        "Alerts are processed independently: `failed` lists each refused alert with the reason, all others are changed.",
-      scopes: ["alerts:write"],
-      body: bulkSchema,
-      example: { alert_ids: [ALERT_EXAMPLE.id], action: "resolve", resolution: "duplicate", comment: "One scan" },
-      responses: {
-        200: {
-          description: "the changed and the refused alerts",
-          data: bulkResultSchema,
-          example: {
-            succeeded: [ALERT_EXAMPLE.id],
-            failed: [{ id: "alt_0", error: { code: "not_found", message: "alert alt_0 does not exist" } }],
-          },
-        },
-      },
-      handle: async ({ body: { alert_ids, action, resolution, comment }, key }) => {
-        const transition = action === "resolve" ? { action, resolution: resolution!, comment } : { action, comment };
-        const { succeeded, failed } = await alerts.transitionMany(alert_ids, transition, key.name);
-        return data({
-          succeeded,
-          failed: failed.map(({ id, refusal }) => ({ id, error: { code: refusal.kind, message: refusal.message } })),
-        });
-      },
-    }),
   ];
 }
 
@@ -312,15 +253,3 @@ export function alertFilters(sources: readonly string[]) {
     tag: commaListParameter(tagSchema, "tag of the alert, not of its rule; one of these suffices"),
   };
 }
-
-const bulkResultSchema = z
-  .object({
-    succeeded: z.array(z.string()),
-    failed: z.array(
-      z.object({
-        id: z.string(),
-        error: z.object({ code: z.enum(["not_found", "conflict"]), message: z.string() }),
-      }),
-    ),
-  })
-  .meta({ id: "BulkAnswer" });

@@ -63,10 +63,22 @@ test("the status of an exporter contains what is needed to find a fault", async 
     waiting_sets: 1,
   });
   expect(waiting.summary).toContain("260");
+  expect(waiting.per_minute).toBe(1);
+  expect(waiting.history).toHaveLength(60);
+  expect(waiting.history.reduce((sum: number, count: number) => sum + count)).toBe(1);
+  const [absent] = waiting.absent_templates;
+  expect(absent).toMatchObject({ id: 260, dropped_sets: 0, reason: null });
+  expect(Date.now() - Date.parse(absent.since)).toBeLessThan(60_000);
 
   await send(listener.port, v9([set(0, template(260, FIELDS))]));
   const fine = await exporterWhen(({ records }) => records === 1);
-  expect(fine).toMatchObject({ packets: 2, templates: 1, missing_templates: [], waiting_sets: 0 });
+  expect(fine).toMatchObject({
+    packets: 2,
+    templates: 1,
+    missing_templates: [],
+    absent_templates: [],
+    waiting_sets: 0,
+  });
 
   await send(listener.port, v9([DATA]).subarray(0, 25));
   const spoiled = await exporterWhen(({ drops }) => drops.truncated === 1);
@@ -105,6 +117,65 @@ test("evicted templates are counted per exporter, in total and in the metrics", 
   expect((await collectors()).drops.template_evicted).toBe(drops.template_evicted);
   const metrics = await server.call("GET", "/metrics");
   expect(metrics.text).toContain(`tocsin_flows_dropped_total{reason="template_evicted"} ${drops.template_evicted}`);
+});
+
+/** Polls until the sender's last line is this one. */
+async function senderWithLast(text: string): Promise<any> {
+  for (;;) {
+    const sender = (await collectors()).senders.find(({ last_line }: any) => last_line?.text.includes(text));
+    if (sender) return sender;
+    await sleep(20);
+  }
+}
+
+test("a sender has its rate, and its last line with how it was understood", async () => {
+  const loaded = loadSettings({ environment: {}, workingFolder: "/" });
+  if ("faults" in loaded) throw new Error("the defaults have faults");
+  const settings = { ...loaded.settings.collectors, addresses: ["127.0.0.1"], unparsed: true };
+  server = await openTestServer({ settings: { syslogPort: 0, collectors: settings } });
+  const { port } = (await collectors()).listeners.find(({ transport }: any) => transport === "udp");
+  const say = (line: string) => send(port, Buffer.from(line));
+
+  await say("<38>1 2026-11-15T10:00:00Z gateway sshd 1 - - Failed password for root from 192.0.2.10 port 50000 ssh2");
+  const login = await senderWithLast("Failed password");
+  expect(login.last_line).toMatchObject({
+    outcome: "events",
+    format: "ssh-logins",
+    type: "login_failure",
+    message: null,
+  });
+  expect(login).toMatchObject({ per_minute: 1, address: "127.0.0.1" });
+
+  await say("<14>gateway CEF:0|Example|Network|1|201|Threat Detected and Blocked|7|src=8.8.8.8 act=blocked");
+  expect((await senderWithLast("CEF:0")).last_line).toMatchObject({ outcome: "events", format: "cef" });
+
+  await say(`a kettle \u0007 boils ${"x".repeat(500)}`);
+  const { last_line: kettle, history } = await senderWithLast("a kettle");
+  expect(kettle).toMatchObject({ outcome: "events", format: null, type: "unparsed" });
+  expect(kettle.text).toHaveLength(200);
+  expect(kettle.text).toContain("kettle · boils");
+  expect(history.reduce((sum: number, count: number) => sum + count)).toBe(3);
+
+  await send(port, Buffer.alloc(64, 0x01));
+  const refused = await senderWithLast("····");
+  expect(refused.last_line).toMatchObject({
+    outcome: "refused",
+    format: null,
+    type: null,
+    message: "a message is not text",
+  });
+});
+
+test("a webhook has its rate, and its last item with secrets redacted", async () => {
+  server = await openTestServer();
+  const body = { from: "100", to: "101", status: "answered", uuid: "c-1", token: "hunter2", duration: 5 };
+  expect((await server.call("POST", "/v1/collect/talk", { body })).status).toBe(200);
+  const talk = (await collectors()).webhooks.find(({ name }: any) => name === "talk");
+  expect(talk).toMatchObject({ per_minute: 1, last_line: { outcome: "events", format: "talk", message: null } });
+  expect(talk.last_line.text).toContain('"from":"100"');
+  expect(talk.last_line.text).not.toContain("hunter2");
+  const silent = (await collectors()).webhooks.find(({ name }: any) => name === "protect");
+  expect(silent).toMatchObject({ per_minute: 0, last_line: null });
 });
 
 test("the status requires the scope events:read and takes no parameter", async () => {

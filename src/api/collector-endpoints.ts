@@ -1,14 +1,16 @@
 import { z } from "zod";
 import { DROP_REASONS, EXPORTER_STATES, type CollectorsStatus } from "../collectors/flows/flow-status.ts";
-import type { LineReceiverStatus, LastRefusal, PostStatus } from "../collectors/lines/line-status.ts";
+import type { LastLine, LineReceiverStatus, LastRefusal, PostStatus } from "../collectors/lines/line-status.ts";
 import {
   FILE_STATES,
   LINE_COLLECTORS,
+  LINE_OUTCOMES,
   LINE_TRANSPORTS,
   SENDER_STATES,
   CollectTally,
 } from "../collectors/lines/line-status.ts";
 import { REFUSAL_REASONS } from "../collectors/formats/reading.ts";
+import { HISTORY_MINUTES, type RateStatus } from "../lib/minute-counts.ts";
 import { formatTime } from "../lib/time.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
 import { data } from "./response.ts";
@@ -21,6 +23,15 @@ const dropsSchema = z
   .object(Object.fromEntries(DROP_REASONS.map((reason) => [reason, counter])))
   .describe("input that did not become flows, by reason");
 
+const rateShape = {
+  per_minute: counter.describe("about how many arrived in the last 60 seconds"),
+  history: z
+    .array(counter)
+    .describe(
+      `how many arrived in each of the last ${HISTORY_MINUTES} minutes, oldest first; the last one is the current minute`,
+    ),
+};
+
 const exporterSchema = z
   .object({
     address: z.string(),
@@ -28,6 +39,7 @@ const exporterSchema = z
     state: z.enum(EXPORTER_STATES),
     summary: z.string().describe("the state in words"),
     packets: counter,
+    ...rateShape,
     records: counter,
     option_records: counter.describe("records about the exporter itself, such as its sampling rate"),
     first_seen: timeSchema,
@@ -36,6 +48,17 @@ const exporterSchema = z
     sessions: counter.describe("source ports; each has its own templates and sequence numbers"),
     templates: counter,
     missing_templates: z.array(z.int()).describe("ids of templates that data refers to and that have not arrived yet"),
+    absent_templates: z
+      .array(
+        z.object({
+          id: z.int(),
+          since: timeSchema.describe("first data that needed it"),
+          last_data: timeSchema,
+          dropped_sets: counter,
+          reason: z.string().nullable().describe("null: the exporter has not sent it"),
+        }),
+      )
+      .describe("the missing templates in detail"),
     waiting_sets: counter.describe("data sets kept until their template arrives"),
     gaps: counter.describe("gaps in the sequence numbers"),
     lost: counter.describe("packets, flows or records lost in these gaps"),
@@ -65,6 +88,21 @@ const lastRefusalSchema = z
   })
   .nullable();
 
+const lastLineSchema = z
+  .object({
+    text: z.string().describe("its start as plain text: control characters replaced, secrets in JSON redacted"),
+    at: timeSchema,
+    outcome: z.enum(LINE_OUTCOMES).describe("nothing: understood, without news"),
+    format: z
+      .string()
+      .nullable()
+      .describe("format that understood it, such as cef, eve or the name of the webhook; null: none did"),
+    type: z.string().nullable().describe("type of its first event; unparsed: kept, but not understood"),
+    message: z.string().nullable().describe("refused: why"),
+  })
+  .nullable()
+  .describe("the last input and how it was understood");
+
 const senderSchema = z
   .object({
     address: z.string().describe("`others` stands for the senders past the limit"),
@@ -75,8 +113,10 @@ const senderSchema = z
     connections: counter,
     waiting: counter.describe("lines received and not yet processed"),
     ...countsShape,
+    ...rateShape,
     first_seen: timeSchema,
     last_seen: timeSchema,
+    last_line: lastLineSchema,
     last_refusal: lastRefusalSchema,
   })
   .meta({ id: "LineSender" });
@@ -127,7 +167,9 @@ const collectorsSchema = z
         name: z.string(),
         requests: counter,
         ...countsShape,
+        ...rateShape,
         last_seen: timeSchema.nullable(),
+        last_line: lastLineSchema,
         last_refusal: lastRefusalSchema,
       }),
     ),
@@ -161,7 +203,9 @@ export function collectorEndpoints(getStatuses: GetCollectorStatuses): Endpoint[
       operationId: "getCollectors",
       tag: "Collectors",
       summary: "Get the status of the collectors",
-      description: "Lists each exporter and sender with its counters, missing data and last error.",
+      description:
+        "Lists each exporter and sender with its counters, its rate over the last hour, the last line received and how it " +
+        "was understood, missing data and last error.",
       scopes: ["events:read"],
       responses: {
         200: { description: "listeners, exporters, senders, drops and refusals", data: collectorsSchema },
@@ -176,6 +220,14 @@ const timeOrNull = (ms: number | null) => (ms === null ? null : formatTime(ms));
 const refusalOrNull = (refusal: LastRefusal | null) =>
   refusal && { reason: refusal.reason, message: refusal.message, sample: refusal.sample, at: formatTime(refusal.atMs) };
 
+const rateView = ({ perMinute, history }: RateStatus) => ({ per_minute: perMinute, history: [...history] });
+
+function lastLineView(line: LastLine | null): z.input<typeof lastLineSchema> {
+  if (line === null) return null;
+  const { text, atMs, outcome, format, type, message } = line;
+  return { text, at: formatTime(atMs), outcome, format, type, message };
+}
+
 function collectorsView({ flows, lines, posts }: CollectorStatuses): z.input<typeof collectorsSchema> {
   return { ...flowsView(flows, lines), ...linesView(lines, posts) };
 }
@@ -185,15 +237,19 @@ function linesView({ senders, total, file }: LineReceiverStatus, posts: readonly
   for (const counts of [total, ...posts]) collected.add(counts);
   return {
     collected: collected.counts(),
-    senders: senders.map(({ firstSeenMs, lastSeenMs, lastRefusal, ...sender }) => ({
+    senders: senders.map(({ firstSeenMs, lastSeenMs, lastRefusal, lastLine, rate, ...sender }) => ({
       ...sender,
+      ...rateView(rate),
+      last_line: lastLineView(lastLine),
       refused: { ...sender.refused },
       first_seen: formatTime(firstSeenMs),
       last_seen: formatTime(lastSeenMs),
       last_refusal: refusalOrNull(lastRefusal),
     })),
-    webhooks: posts.map(({ lastSeenMs, lastRefusal, ...post }) => ({
+    webhooks: posts.map(({ lastSeenMs, lastRefusal, lastLine, rate, ...post }) => ({
       ...post,
+      ...rateView(rate),
+      last_line: lastLineView(lastLine),
       refused: { ...post.refused },
       last_seen: timeOrNull(lastSeenMs),
       last_refusal: refusalOrNull(lastRefusal),
@@ -225,6 +281,7 @@ function flowsView(
       state: exporter.state,
       summary: exporter.summary,
       packets: exporter.packets,
+      ...rateView(exporter.rate),
       records: exporter.records,
       option_records: exporter.optionRecords,
       first_seen: formatTime(exporter.firstSeenMs),
@@ -233,6 +290,13 @@ function flowsView(
       sessions: exporter.sessions,
       templates: exporter.templates,
       missing_templates: [...exporter.missingTemplates],
+      absent_templates: exporter.absentTemplates.map(({ id, sinceMs, lastMs, droppedSets, reason }) => ({
+        id,
+        since: formatTime(sinceMs),
+        last_data: formatTime(lastMs),
+        dropped_sets: droppedSets,
+        reason,
+      })),
       waiting_sets: exporter.waitingSets,
       gaps: exporter.gaps,
       lost: exporter.lost,

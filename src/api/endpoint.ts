@@ -27,6 +27,8 @@ declare module "fastify" {
     apiKey: ApiKey | null;
     /** The valid session of the request; null if it has a key of its own. */
     session: Session | null;
+    /** True if the console answered the request. */
+    isConsole: boolean;
   }
   interface FastifyContextConfig {
     /** Scopes that the route requires. A route without this setting is public and not rate limited. */
@@ -53,7 +55,8 @@ interface EndpointCall<Query, Params, Body> {
 /** The groups of calls in the OpenAPI document. */
 export const TAGS = {
   Events: "submit, list and search events",
-  Exports: "events as files",
+  Entities: "addresses, people, doors, cameras, devices and numbers that events name",
+  Exports: "events and alerts as files",
   Alerts: "list alerts and handle them",
   Notifications: "messages about alerts, and their delivery",
   Rules: "detection rules",
@@ -63,7 +66,7 @@ export const TAGS = {
   Keys: "API keys",
   Views: "saved views of the console",
   Session: "sign in to the console and out of it",
-  Service: "health, readiness and metrics",
+  Service: "the site, health, readiness and metrics",
 } as const;
 type Tag = keyof typeof TAGS;
 

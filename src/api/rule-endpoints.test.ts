@@ -38,7 +38,7 @@ describe("a new rule", () => {
       builtin: false,
       created_at: expect.stringMatching(/Z$/),
       updated_at: data.created_at,
-      stats: { matches_24h: 0, matches_7d: 0, last_match: null },
+      stats: { matches_24h: 0, matches_7d: 0, last_match: null, alerts_7d: 0, false_positive_share: null },
     });
     expect(answer.headers.location).toBe(`/v1/rules/${data.id}`);
     expect((await server.call("GET", `/v1/rules/${data.id}`)).body.data).toEqual(data);

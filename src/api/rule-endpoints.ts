@@ -3,13 +3,14 @@ import { z } from "zod";
 import type { Rulebook } from "../detection/rules/rulebook.ts";
 import { severitySchema } from "../model/event-schema.ts";
 import type { Position } from "../model/page.ts";
-import { ANY_SOURCE, type Rule } from "../model/rule.ts";
+import { ANY_SOURCE, type Channel, type Rule } from "../model/rule.ts";
 import { exceptionInputSchema, ruleInputSchema, ruleReplacementSchema } from "../model/rule-schema.ts";
 import { exceptionFaults, ruleExceptionFaults } from "../model/rule-faults.ts";
-import { exceptionSchema, exceptionView, ruleSchema, ruleView } from "../model/rule-view.ts";
+import { exceptionSchema, exceptionView, outcomesSince, ruleSchema, ruleView } from "../model/rule-view.ts";
+import type { AlertStore } from "../store/ports/alert-store.ts";
 import { searchableTexts, textMatcher, type Searchable } from "../store/search/text-matcher.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
-import { data } from "./response.ts";
+import { data, withWarnings, type ResponseWarning } from "./response.ts";
 import { booleanParameter } from "./query-parameters.ts";
 import { listPage, pagingParameters, positionOf, refuseMixedPaging, searchParameter } from "./paging.ts";
 import { invalid } from "./problems.ts";
@@ -47,7 +48,7 @@ const RULE_EXAMPLE = {
   builtin: false,
   created_at: "2026-11-15T08:30:00.000Z",
   updated_at: "2026-11-15T08:30:00.000Z",
-  stats: { matches_24h: 0, matches_7d: 0, last_match: null },
+  stats: { matches_24h: 0, matches_7d: 0, last_match: null, alerts_7d: 0, false_positive_share: null },
 };
 const EXCEPTION_INPUT_EXAMPLE = {
   conditions: [{ field: "raw.src_ip", equals: "192.0.2.17" }],
@@ -72,22 +73,27 @@ const revisionHeader = z.object({
 
 export interface RuleEndpointOptions {
   readonly rulebook: Rulebook;
+  readonly alerts: Pick<AlertStore, "outcomes">;
+  /** The configured channels. */
+  readonly channels: readonly Channel[];
   readonly sources: readonly string[];
   /** Resolves once all matches counted by detection are in the stats. */
   readonly countMatches: () => Promise<void>;
   readonly now: () => number;
 }
 
-export function ruleEndpoints({ rulebook, sources, countMatches, now }: RuleEndpointOptions): Endpoint[] {
+export function ruleEndpoints(options: RuleEndpointOptions): Endpoint[] {
+  const { rulebook, alerts, channels, sources, countMatches, now } = options;
   const views = async (rules: readonly Rule[]) => {
     await countMatches();
-    const stats = await rulebook.stats(rules);
-    return rules.map((rule, i) => ruleView(rule, stats[i]!));
+    const names = rules.map(({ name }) => name);
+    const [stats, outcomes] = await Promise.all([rulebook.stats(rules), alerts.outcomes(names, outcomesSince(now()))]);
+    return rules.map((rule, i) => ruleView(rule, stats[i]!, outcomes[i]!));
   };
   const findRules = ruleSearch();
   const respond = async (rule: Rule, status = 200, headers: Readonly<Record<string, string>> = {}) => {
     const [view] = await views([rule]);
-    return data(view, status, { ETag: etagOf(rule), ...headers });
+    return withWarnings(data(view, status, { ETag: etagOf(rule), ...headers }), channelWarnings(rule, channels));
   };
   return [
     endpoint({
@@ -141,7 +147,9 @@ export function ruleEndpoints({ rulebook, sources, countMatches, now }: RuleEndp
       operationId: "createRule",
       tag: "Rules",
       summary: "Create a rule",
-      description: "The rule applies to events that arrive from now on.",
+      description:
+        "The rule applies to events that arrive from now on. A channel that is not configured is named in `meta.warnings`, here and " +
+        "whenever the rule is read or changed.",
       scopes: ["rules:write"],
       body: ruleInputSchema(sources),
       example: RULE_INPUT_EXAMPLE,
@@ -273,6 +281,21 @@ export function ruleEndpoints({ rulebook, sources, countMatches, now }: RuleEndp
       },
     }),
   ];
+}
+
+/** A rule may name a channel before it is configured; until then its alerts are not sent there. */
+function channelWarnings({ actions }: Rule, channels: readonly Channel[]): ResponseWarning[] {
+  return actions.flatMap(({ alert }, i) =>
+    alert.channels.flatMap((channel, j) =>
+      channels.includes(channel)
+        ? []
+        : {
+            field: `actions[${i}].alert.channels[${j}]`,
+            message: `the channel ${channel} is not configured, so alerts are not sent to it`,
+            suggestion: null,
+          },
+    ),
+  );
 }
 
 /** Finds rules by words. The searchable text of a rule is cached; building many yields to other requests in between. */

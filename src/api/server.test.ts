@@ -99,7 +99,7 @@ describe("the error body is sent for", () => {
     expectProblem(await server.call("GET", "/v1/nothing"), "not_found");
     expectProblem(await server.call("GET", "/v1/events/%E0%A4%A"), "not_found");
     for (const method of ["GET", "DELETE"]) {
-      const above = await server.call(method, "/v1/events/exports");
+      const above = await server.call(method, "/v1/collect");
       expectProblem(above, "not_found");
       expect(above.body.error.message).toBe("this path does not exist");
     }

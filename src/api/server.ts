@@ -4,6 +4,7 @@ import { Histogram, type Registry } from "prom-client";
 import type { Alerts } from "../alerts/alerts.ts";
 import type { PostCollector } from "../collectors/http/post-collector.ts";
 import type { Settings } from "../config/settings.ts";
+import type { ConsolePages } from "../console/serve.ts";
 import type { Rulebook } from "../detection/rules/rulebook.ts";
 import type { EnrichmentStatus } from "../enrichment/enrichment-status.ts";
 import type { Hostnames } from "../enrichment/hostnames.ts";
@@ -16,9 +17,12 @@ import { mayStandInPath } from "../model/key.ts";
 import type { RetentionStatus } from "../model/retention-status.ts";
 import type { Channel } from "../model/rule.ts";
 import type { Store } from "../store/ports/store.ts";
+import { alertBulkEndpoint } from "./alert-bulk-endpoint.ts";
 import { AlertDetails } from "./alert-detail.ts";
 import { alertEventEndpoints } from "./alert-event-endpoints.ts";
 import { alertEndpoints } from "./alert-endpoints.ts";
+import { alertQuerySchema } from "./alert-query.ts";
+import { alertExportEndpoints } from "./alert-export-endpoints.ts";
 import { alertWorkEndpoints } from "./alert-work-endpoints.ts";
 import { analysisEndpoints, type Analyse } from "./analysis-endpoints.ts";
 import { createAuthenticate, requireScopes, type Authenticate, type Credentials } from "./auth.ts";
@@ -31,6 +35,7 @@ import { enrichmentEndpoints } from "./enrichment-endpoints.ts";
 import { addEndpoint, type Endpoint } from "./endpoint.ts";
 import { metaOf } from "./response.ts";
 import { eventEndpoints } from "./event-endpoints.ts";
+import { entityEndpoints } from "./entity-endpoints.ts";
 import { exportEndpoints } from "./export-endpoints.ts";
 import { FileDescriptorMonitor } from "./file-descriptors.ts";
 import { flowEndpoints } from "./flow-endpoints.ts";
@@ -47,6 +52,7 @@ import { ruleEndpoints } from "./rule-endpoints.ts";
 import { readSessionCookie, refuseForgery } from "./session-cookie.ts";
 import { sessionEndpoints } from "./session-endpoints.ts";
 import { Sessions } from "./sessions.ts";
+import { siteEndpoint } from "./site-endpoint.ts";
 import { simulateEndpoints } from "./simulate-endpoint.ts";
 import { streamEndpoint, StreamHub } from "./stream-endpoint.ts";
 import { viewEndpoints } from "./view-endpoints.ts";
@@ -95,6 +101,7 @@ export interface ServerOptions {
   readonly enrichment: { readonly status: EnrichmentStatus };
   readonly posts: Pick<PostCollector, "take">;
   readonly retention: { readonly status: RetentionStatus };
+  readonly consolePages: Pick<ConsolePages, "respond">;
   readonly registry: Registry;
   readonly log: Logger;
   readonly now?: () => number;
@@ -120,25 +127,31 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
     fileDescriptors.close();
   });
   addRequestMetrics(app, registry);
+  serveConsole(app, options.consolePages);
   addAdmission(app, { authenticate, sessions, limits, now });
   const sources = sourceNames(settings.platform);
+  const querySchema = alertQuerySchema(sources);
   const details = new AlertDetails({ store, findRule: (id) => rulebook.find(id) });
   const streams = new StreamHub({ store, registry, log, now });
   app.addHook("preClose", async () => streams.close());
   const endpoints: Endpoint[] = [
     ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits, now }),
+    ...entityEndpoints({ store, now }),
     ...exportEndpoints(exportRunner, store, sources),
+    ...alertExportEndpoints(exportRunner, store, querySchema),
     ...alertEndpoints({ alerts, store, details, sources, now }),
+    alertBulkEndpoint({ alerts, store, querySchema }),
     ...alertEventEndpoints(store),
     ...alertWorkEndpoints(alerts, details),
     ...analysisEndpoints(analyse, details),
     ...notificationEndpoints({ notifications: store.notifications, channels, now }),
-    ...ruleEndpoints({ rulebook, sources, countMatches: () => detector.flush(), now }),
+    ...ruleEndpoints({ rulebook, alerts: store.alerts, channels, sources, countMatches: () => detector.flush(), now }),
     ...simulateEndpoints({ store, sources, now }),
     streamEndpoint(streams, sources),
     ...importEndpoints({ rulebook, settings }),
     ...flowEndpoints({ store, hostnameOf: (address) => hostnames.nameOf(address), now }),
     ...collectorEndpoints(collectorStatus),
+    siteEndpoint({ settings, store, retention: options.retention, collectorStatus, now }),
     ...enrichmentEndpoints(() => options.enrichment.status),
     ...collectEndpoints({ posts: options.posts, bodyBytesMax: settings.bodyLimits.batchBytes }),
     ...keyEndpoints({ keys: store.keys, views: store.views, limits, now }),
@@ -198,7 +211,7 @@ function createApp(
     // Requests that arrived before the shutdown are answered.
     return503OnClosing: false,
     // A path that cannot be decoded does not exist.
-    rewriteUrl: ({ url = "/" }) => (isDecodable(url) ? url : "/-"),
+    rewriteUrl: ({ url = "/" }) => (isDecodable(url) ? url : UNDECODABLE_PATH),
     clientErrorHandler: (error, socket) =>
       respondToMalformedRequest(error, socket, { limits, headerBytesMax: HEADER_BYTES_MAX, nextId, now }),
   }) as unknown as FastifyInstance;
@@ -211,6 +224,8 @@ function createApp(
   app.addHttpMethod("QUERY", { hasBody: false, overrideExisting: true });
   return app;
 }
+
+const UNDECODABLE_PATH = "/-";
 
 function isDecodable(url: string): boolean {
   if (!url.includes("%")) return true;
@@ -235,7 +250,7 @@ function addRequestMetrics(app: FastifyInstance, registry: Registry): void {
     const startedAt = performance.now();
     reply.raw.once("close", () => {
       const ms = performance.now() - startedAt;
-      const route = request.routeOptions.url ?? "unknown";
+      const route = request.routeOptions.url ?? (request.isConsole ? "console" : "unknown");
       const status = reply.raw.statusCode;
       const aborted = !reply.raw.writableFinished;
       durations.observe({ method: request.method, route, status: aborted ? "aborted" : status }, ms / 1000);
@@ -252,6 +267,21 @@ function addRequestMetrics(app: FastifyInstance, registry: Registry): void {
       else request.log.info(line, "request");
     });
     done();
+  });
+}
+
+/** Answers requests for the console, which need no key and have no rate limit, before the other hooks see them. */
+function serveConsole(app: FastifyInstance, pages: Pick<ConsolePages, "respond">): void {
+  app.decorateRequest("isConsole", false);
+  app.addHook("onRequest", async (request, reply) => {
+    const { method, headers, routeOptions, url } = request;
+    const path = url.split("?", 1)[0]!;
+    if (routeOptions.url !== undefined || path === UNDECODABLE_PATH) return undefined;
+    const response = pages.respond({ method, path, headers });
+    if (!response) return undefined;
+    request.isConsole = true;
+    reply.headers({ ...SECURITY_HEADERS, "X-Request-Id": request.id, ...response.headers });
+    return reply.code(response.status).send(response.body);
   });
 }
 

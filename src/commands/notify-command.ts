@@ -38,7 +38,7 @@ Exit codes: 0 delivered, ${EXIT_FAILED} not delivered, ${EXIT_WRONG_USE} the cha
       const base = settings.notifications.consoleUrl ?? clientAddress(settings.host, settings.port);
       const now = Date.now();
       const alert = testAlert(now);
-      const items = [{ reason: "created" as const, alert, url: base }];
+      const items = [{ reason: "created" as const, alert, url: base, apiUrl: base }];
       const deliveryId = idMaker("dlv_")();
       const message = { deliveryId, isRepeat: false, at: now, items };
       const outcome = await channel.send(message, new AbortController().signal);

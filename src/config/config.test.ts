@@ -33,6 +33,7 @@ test("every setting has a default", () => {
     dataDir: join(folder, "data"),
     platform: "platform",
     indexPrefix: "tocsin",
+    siteName: "this site",
     timezone: "UTC",
     retention: { eventsDays: 365, flowsDays: 30, alertsDays: 730, shareMax: 25 },
     plans: {
@@ -92,6 +93,7 @@ test("every setting can be given as a variable and as a flag, in text", () => {
     data_dir: ["/srv/tocsin", "/srv/tocsin"],
     platform: ["yard", "yard"],
     index_prefix: ["site1", "site1"],
+    site_name: ["Main Street 4", "Main Street 4"],
     timezone: ["Europe/Berlin", "Europe/Berlin"],
     "hostnames.enabled": ["off", false],
     "hostnames.resolver": ["[2001:db8::53]:5353", "[2001:db8::53]:5353"],

@@ -73,6 +73,12 @@ export const settingsSchema = z.strictObject({
     /^[a-z][a-z0-9_-]{0,31}$/,
     "1 to 32 lower-case letters, digits, _ or -, beginning with a letter",
   ),
+  siteName: word(
+    "name of the site, which the console shows",
+    "this site",
+    /^(?! )[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]{1,100}(?<! )$/u,
+    "1 to 100 characters, without control or format characters, and without a space at either end",
+  ),
   timezone: setting(z.string().refine(isZone), {
     about: "time zone of the site, for night and office hours in built-in rules and for device times without a zone",
     allowed: "the name of a time zone, such as UTC or Europe/Berlin",

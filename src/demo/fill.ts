@@ -50,7 +50,7 @@ export interface DemoCounts {
 /** The same options give the same demo, except for the random part of ids. */
 export async function fillDemo(options: DemoOptions): Promise<DemoCounts> {
   const { store, clock, rules, platform, seed, from, to, analyseFrom, onProgress = () => undefined } = options;
-  const team = administrators(makeSite(randomFrom(seed))).map(({ user }) => user);
+  const team = administrators(makeSite(randomFrom(seed))).map(({ user }) => `${user}@example.com`);
   const replay = await openDemoReplay({ store, rules, seed, to, team, analyseFrom });
   let done = 0;
   let replaying: Promise<void> = Promise.resolve();

@@ -1,5 +1,5 @@
 import { parseExact } from "../lib/exact-json.ts";
-import type { Event, JsonObject, JsonValue } from "../model/event.ts";
+import type { JsonObject, JsonValue } from "../model/event.ts";
 import type { ExportFormat } from "../model/export.ts";
 import type { ExportColumn } from "./export-columns.ts";
 import { pathReader } from "./path-reader.ts";
@@ -14,7 +14,7 @@ interface FormatWriter {
 }
 
 interface ColumnSelection {
-  /** True if the request names its fields. Otherwise json and ndjson contain whole events. */
+  /** True if the request names its fields. Otherwise json and ndjson contain whole events or alerts. */
   readonly named: boolean;
   readonly columns: readonly ExportColumn[];
 }
@@ -24,7 +24,7 @@ interface FileLayout {
   readonly header: string;
   readonly separator: string;
   readonly footer: string;
-  /** Formats the row of one event, given as JSON text. */
+  /** Formats the row of one event or alert, given as JSON text. */
   row(event: string): string;
 }
 
@@ -54,7 +54,7 @@ function jsonRow({ named, columns }: ColumnSelection): (event: string) => string
   if (!named) return (event) => event;
   const cells = columns.map(({ path }) => ({ key: `${JSON.stringify(path)}:`, read: pathReader(path) }));
   return (text) => {
-    const event = parseExact(text) as Event;
+    const event = parseExact(text) as JsonObject;
     let row = "{";
     for (const { key, read } of cells) {
       if (row.length > 1) row += ",";
@@ -72,7 +72,7 @@ function parquetLayout({ columns }: ColumnSelection): FileLayout {
     separator: "",
     footer: "",
     row: (text) => {
-      const event = parseExact(text) as Event;
+      const event = parseExact(text) as JsonObject;
       const row: JsonObject = {};
       for (const { key, read, isNumber } of cells) {
         const value = read(event);
@@ -92,7 +92,7 @@ function csvLayout({ columns }: ColumnSelection): FileLayout {
     separator: "",
     footer: "",
     row: (text) => {
-      const event = parseExact(text) as Event;
+      const event = parseExact(text) as JsonObject;
       const cells: string[] = [];
       for (const read of readers) cells.push(csvCell(read(event)));
       return `${cells.join(",")}\r\n`;

@@ -8,7 +8,10 @@ import { greatestId, idMaker } from "../lib/id.ts";
 import { ThreadError } from "../lib/thread.ts";
 import { DAY_MS } from "../lib/time.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
-import type { ExportFormat, ExportJob, ExportQuery, ParquetTask } from "../model/export.ts";
+import { alertExportView } from "../model/alert.ts";
+import { EXPORTED_ALERTS_MAX } from "../model/alert-export.ts";
+import { subjectOf, type ExportFormat, type ExportJob, type ParquetTask } from "../model/export.ts";
+import type { AlertFilter } from "../store/ports/alert-store.ts";
 import { QueryRefused, StoreUnavailable } from "../store/ports/store-errors.ts";
 import type { Store } from "../store/ports/store.ts";
 import { columnsOf } from "./export-columns.ts";
@@ -24,12 +27,14 @@ export const EXPORTS_UNFINISHED_PER_KEY_MAX = 5;
 export const EXPORTS_KEPT_PER_KEY_MAX = 100;
 const EXPORT_LIFETIME_MS = DAY_MS;
 const SWEEP_MS = 60_000;
+/** Alerts that are read together. */
+const ALERTS_CHUNK = 200;
 const QUEUE_FULL_RETRY_SECONDS = 30;
 const FILE_LOST = "the file of the export is gone or damaged; create the export again";
 
 interface ExportRequest {
   readonly format: ExportFormat;
-  readonly question: ExportQuery;
+  readonly question: ExportJob["question"];
   /** The id of the requesting key. */
   readonly owner: string;
 }
@@ -67,7 +72,7 @@ export interface ExportRunner {
 }
 
 export interface ExportRunnerOptions {
-  readonly store: Pick<Store, "events" | "exports">;
+  readonly store: Pick<Store, "events" | "alerts" | "exports">;
   /** Holds the files of the exports. */
   readonly folder: string;
   /** Rejects with the signal's reason when it aborts. */
@@ -236,7 +241,7 @@ class QueuedExportRunner implements ExportRunner {
       stream: file.createReadStream(size > 0 ? { end: size - 1 } : {}),
       sizeBytes: size,
       mediaType,
-      fileName: `events-${job.id}.${extension}`,
+      fileName: `${subjectOf(job)}-${job.id}.${extension}`,
     };
   }
 
@@ -321,13 +326,13 @@ class QueuedExportRunner implements ExportRunner {
 
   async #write(job: ExportJob, signal: AbortSignal): Promise<{ rowCount: number; sizeBytes: number }> {
     const folder = this.#folder;
-    const { condition, fromMs, toMs, fields } = job.question;
-    const columns = columnsOf(fields);
+    const { fields } = job.question;
+    const columns = columnsOf(fields, subjectOf(job));
     let part = join(folder, `${job.id}.part`);
-    const events = this.#store.events.scan({ condition, fromMs, toMs }, signal);
+    const rows = this.#rowsOf(job, signal);
     const { rowCount, rowBytesMax } = await writeExport(
       { path: part, format: job.format, named: fields !== null, columns },
-      events,
+      rows,
       signal,
     );
     if (job.format === "parquet") {
@@ -344,6 +349,14 @@ class QueuedExportRunner implements ExportRunner {
     signal.throwIfAborted();
     const { size } = await stat(this.#path(job));
     return { rowCount, sizeBytes: size };
+  }
+
+  #rowsOf({ question, owner }: ExportJob, signal: AbortSignal): AsyncIterable<readonly string[]> {
+    if (question.subject !== "alerts") {
+      const { condition, fromMs, toMs } = question;
+      return this.#store.events.scan({ condition, fromMs, toMs }, signal);
+    }
+    return alertRows(this.#store.alerts, question.filter as AlertFilter, { client: owner ?? "exports", signal });
   }
 
   async #save(job: ExportJob): Promise<ExportJob> {
@@ -407,6 +420,26 @@ class QueuedExportRunner implements ExportRunner {
       this.#log.warn({ err: error }, "export files not removed; the next start tries again");
     }
   }
+}
+
+/** The matching alerts, newest first. Those that are removed meanwhile are left out. */
+async function* alertRows(
+  store: Store["alerts"],
+  filter: AlertFilter,
+  context: { readonly client: string; readonly signal: AbortSignal },
+): AsyncGenerator<readonly string[]> {
+  const { total, ids } = await store.ids(filter, EXPORTED_ALERTS_MAX, context);
+  if (total > EXPORTED_ALERTS_MAX) throw tooManyAlerts(total);
+  for (let at = 0; at < ids.length; at += ALERTS_CHUNK) {
+    const alerts = await store.getMany(ids.slice(at, at + ALERTS_CHUNK));
+    context.signal.throwIfAborted();
+    yield alerts.flatMap((alert) => (alert ? [JSON.stringify(alertExportView(alert))] : []));
+  }
+}
+
+export function tooManyAlerts(total: number): QueryRefused {
+  const [found, max] = [total, EXPORTED_ALERTS_MAX].map((count) => count.toLocaleString("en"));
+  return new QueryRefused("query", `${found} alerts match; an export has at most ${max}: narrow the filters`);
 }
 
 /** Undefined if the file does not exist: the export may have been cancelled a moment ago. */

@@ -1,18 +1,17 @@
-import type { Event, JsonValue } from "../model/event.ts";
-import { isTopField } from "../model/field.ts";
+import type { JsonObject, JsonValue } from "../model/event.ts";
 
 /** Reads the value at a path: undefined if there is none, an array if the path crosses one, else the value itself. */
-export type PathReader = (event: Event) => JsonValue | undefined;
+export type PathReader = (row: JsonObject) => JsonValue | undefined;
 
 /** Follows a path by the rules of model/field.ts but returns values unchanged, objects and nulls included. */
 export function pathReader(path: string): PathReader {
-  if (isTopField(path)) return (event) => event[path];
-  const [top, ...segments] = path.split(".") as ["raw" | "enrichment", ...string[]];
-  if (segments.length === 0) return (event) => event[top];
+  const [top, ...segments] = path.split(".") as [string, ...string[]];
+  if (segments.length === 0) return (row) => row[top];
   if (segments.length === 1) {
     const key = segments[0]!;
-    return (event) => {
-      const value = event[top];
+    return (row) => {
+      const value = row[top];
+      if (value === null || typeof value !== "object" || Array.isArray(value)) return undefined;
       return Object.hasOwn(value, key) ? withoutNulls(value[key]) : undefined;
     };
   }
@@ -32,9 +31,9 @@ export function pathReader(path: string): PathReader {
       }
     }
   };
-  return (event) => {
+  return (row) => {
     const found: PathMatches = { values: [], isList: false };
-    walk(event[top], 0, found);
+    walk(row[top], 0, found);
     return found.isList || found.values.length > 1 ? found.values : found.values[0];
   };
 }

@@ -3,14 +3,14 @@ import { z } from "zod";
 // Tags that people give to alerts. Tags of the rule are separate: they are part of the alert's `rule`.
 
 export const ALERT_TAGS_MAX = 20;
-export const ALERT_TAG_CHARACTERS_MAX = 50;
+const ALERT_TAG_CHARACTERS_MAX = 50;
 
 /** No comma, which separates tags in filters, and no markup. */
 const TAG = /^[\p{L}\p{N}][\p{L}\p{M}\p{N}_.:/@+#-]*$/u;
 const TAG_WORDS = "must start with a letter or digit and have only letters, digits and _ . : / @ + # -";
 
 /** One tag has one spelling: lower case, without spaces. */
-export function normaliseTag(text: string): string {
+function normaliseTag(text: string): string {
   return text.normalize("NFC").trim().toLowerCase().replaceAll(/\s+/gu, "-");
 }
 

@@ -14,6 +14,8 @@ export const COMMENT_BYTES_MAX = 64 * 1024;
 export const COMMENTS_MAX = 1000;
 export const ACTIONS_TAKEN_MAX = 100;
 export const BULK_ALERTS_MAX = 500;
+/** Alerts that one change by a query covers. */
+export const BULK_QUERY_ALERTS_MAX = 10_000;
 
 export interface AiAnalysis {
   readonly summary: string;
@@ -177,7 +179,7 @@ const commentSchema = z
     author: z.string(),
     created_at: z.string(),
   })
-  .meta({ id: "Comment" });
+  .meta({ id: "AlertComment" });
 export { commentSchema };
 
 const KINDS = [
@@ -287,6 +289,18 @@ function analysisView({ reasoning, suggested_actions, ...rest }: AiAnalysis): z.
   return { ...rest, reasoning: [...reasoning], suggested_actions: [...suggested_actions] };
 }
 
+/** An alert with all of its own fields, without events and timeline. */
+export function alertExportView(alert: AlertSummary) {
+  return {
+    ...alertView(alert),
+    actions_taken: alert.actionsTaken,
+    acknowledged_at: alert.acknowledgedAt === null ? null : formatTime(alert.acknowledgedAt),
+    resolved_at: alert.resolvedAt === null ? null : formatTime(alert.resolvedAt),
+    group: alert.group,
+    rule: alert.rule,
+  };
+}
+
 /** The view as JSON text, since `related` are the JSON texts of the events. */
 export function alertDetailText(
   alert: Alert,
@@ -295,12 +309,7 @@ export function alertDetailText(
   match: AlertMatch | null,
 ): string {
   const head = JSON.stringify({
-    ...alertView(alert),
-    actions_taken: alert.actionsTaken,
-    acknowledged_at: alert.acknowledgedAt === null ? null : formatTime(alert.acknowledgedAt),
-    resolved_at: alert.resolvedAt === null ? null : formatTime(alert.resolvedAt),
-    group: alert.group,
-    rule: alert.rule,
+    ...alertExportView(alert),
     related_events_total: alert.eventCount,
     timeline: timeline.map(timelineView),
     match: match && alertMatchView(match),

@@ -26,3 +26,8 @@ test("a placeholder, another type or an overlong text names no entity", () => {
   const raw = { user: " Unknown ", host: "-", door: 7, camera: "x".repeat(ENTITY_CHARACTERS_MAX + 1), src_ip: "" };
   expect(entitiesOf(raw)).toEqual([]);
 });
+
+test("the spellings of an address are one entity", () => {
+  const raw = { src_ip: "2001:DB8:0:0::1", dst_ip: "2001:db8::1", local_ip: "::ffff:10.0.0.1", device_ip: "gateway" };
+  expect(entitiesOf(raw).map(({ value }) => value)).toEqual(["2001:db8::1", "10.0.0.1", "gateway"]);
+});

@@ -1,3 +1,4 @@
+import { canonicalAddress } from "../lib/ip.ts";
 import type { FieldNameKey } from "./field-names.ts";
 import type { JsonObject } from "./event.ts";
 
@@ -31,14 +32,25 @@ const NAMELESS = new Set(["", "unknown", "-", "n/a", "none", "null"]);
 export function entitiesOf(raw: JsonObject): Entity[] {
   const entities: Entity[] = [];
   for (const kind of ENTITY_KINDS) {
-    const values = new Set<string>();
+    const first = entities.length;
     for (const field of ENTITY_FIELDS[kind]) {
-      const value = raw[field];
-      if (typeof value === "string" && isName(value)) values.add(value);
+      const text = raw[field];
+      if (typeof text !== "string" || !isName(text)) continue;
+      const value = canonicalValue(kind, text);
+      if (!hasValue(entities, first, value)) entities.push({ kind, value });
     }
-    for (const value of values) entities.push({ kind, value });
   }
   return entities;
+}
+
+function hasValue(entities: readonly Entity[], first: number, value: string): boolean {
+  for (let nth = first; nth < entities.length; nth++) if (entities[nth]!.value === value) return true;
+  return false;
+}
+
+/** All spellings of an address are one entity. */
+export function canonicalValue(kind: EntityKind, value: string): string {
+  return kind === "address" ? (canonicalAddress(value) ?? value) : value;
 }
 
 function isName(value: string): boolean {

@@ -9,7 +9,7 @@ export const EXPORT_FORMATS = ["csv", "json", "ndjson", "parquet"] as const;
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 const EXPORT_STATUSES = ["pending", "running", "completed", "failed"] as const;
 type ExportStatus = (typeof EXPORT_STATUSES)[number];
-const EXPORT_FIELDS_MAX = 100;
+export const EXPORT_FIELDS_MAX = 100;
 
 export const exportRequestSchema = z
   .strictObject({
@@ -34,9 +34,21 @@ export const exportRequestSchema = z
   })
   .meta({ id: "ExportRequest" });
 
+export type ExportSubject = "events" | "alerts";
+
 /** The events to export. Plain data: it is stored with the export, which may resume after a restart. */
 export interface ExportQuery extends TimeRange {
+  /** Absent in older records. */
+  readonly subject?: "events" | undefined;
   readonly condition: Condition;
+  readonly fields: readonly string[] | null;
+}
+
+/** The alerts to export. */
+export interface AlertExportQuery {
+  readonly subject: "alerts";
+  /** An AlertFilter of the store. */
+  readonly filter: object;
   readonly fields: readonly string[] | null;
 }
 
@@ -44,7 +56,7 @@ export interface ExportJob {
   readonly id: string;
   readonly status: ExportStatus;
   readonly format: ExportFormat;
-  readonly question: ExportQuery;
+  readonly question: ExportQuery | AlertExportQuery;
   readonly rowCount: number | null;
   readonly sizeBytes: number | null;
   readonly createdAt: number;
@@ -53,6 +65,10 @@ export interface ExportJob {
   readonly error: string | null;
   /** Id of the key that requested it; null in older records. */
   readonly owner: string | null;
+}
+
+export function subjectOf({ question }: Pick<ExportJob, "question">): ExportSubject {
+  return question.subject ?? "events";
 }
 
 /** Converts newline-separated JSON in one file into Parquet in another. */

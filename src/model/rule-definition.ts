@@ -26,7 +26,7 @@ export interface IdentifiedDefinition {
 
 const ID_CHARACTERS = 22;
 
-export function definitionOf(rule: RuleDefinition): RuleDefinition {
+function definitionOf(rule: RuleDefinition): RuleDefinition {
   const { source, conditions, window, threshold, sequence, sequenceOrder, sequenceMin, groupBy, parts, absence } = rule;
   return { source, conditions, window, threshold, sequence, sequenceOrder, sequenceMin, groupBy, parts, absence };
 }

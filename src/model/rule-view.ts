@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { formatTime } from "../lib/time.ts";
+import { DAY_MS, formatTime } from "../lib/time.ts";
+import type { Resolution } from "./alert-state.ts";
 import { severitySchema } from "./event-schema.ts";
 import { CHANNELS, type Rule, type RuleException, type RuleStats } from "./rule.ts";
 import { originSchema, pathsSchema } from "./rule-schema.ts";
@@ -90,11 +91,33 @@ export const ruleSchema = z
       matches_24h: z.int().describe("matching events of the last 24 hours, by event time"),
       matches_7d: z.int().describe("matching events of the last 7 days, by event time"),
       last_match: z.string().nullable(),
+      alerts_7d: z.int().describe("alerts created in the last 7 days"),
+      false_positive_share: z
+        .number()
+        .nullable()
+        .describe(
+          "from 0 to 1: false positives among the resolved alerts that were created in the last 90 days; null if there are none",
+        ),
     }),
   })
   .meta({ id: "Rule" });
 
-export function ruleView(rule: Rule, stats: RuleStats): object {
+/** The times of creation from which alerts count in the stats of a rule. */
+export function outcomesSince(nowMs: number): { createdMs: number; resolvedMs: number } {
+  return { createdMs: nowMs - 7 * DAY_MS, resolvedMs: nowMs - 90 * DAY_MS };
+}
+
+interface AlertOutcomes {
+  readonly created: number;
+  readonly resolutions: Readonly<Record<Resolution, number>>;
+}
+
+function falsePositiveShare({ resolutions }: AlertOutcomes): number | null {
+  const resolved = Object.values(resolutions).reduce((sum, count) => sum + count, 0);
+  return resolved === 0 ? null : Math.round((1000 * resolutions.false_positive) / resolved) / 1000;
+}
+
+export function ruleView(rule: Rule, stats: RuleStats, outcomes: AlertOutcomes): object {
   const { id, name, description, severity, enabled, source, tags, title, references, conditions, window } = rule;
   return {
     id,
@@ -126,6 +149,8 @@ export function ruleView(rule: Rule, stats: RuleStats): object {
       matches_24h: stats.matches24h,
       matches_7d: stats.matches7d,
       last_match: stats.lastMatchAt === null ? null : formatTime(stats.lastMatchAt),
+      alerts_7d: outcomes.created,
+      false_positive_share: falsePositiveShare(outcomes),
     },
   };
 }

@@ -8,7 +8,7 @@ import type { Settlement } from "../store/ports/notification-store.ts";
 import { StoreUnavailable } from "../store/ports/store-errors.ts";
 import type { Store } from "../store/ports/store.ts";
 import type { ChannelSender, SendOutcome } from "./channel.ts";
-import { closingAt, digestOf, type MessageItem } from "./message.ts";
+import { closingAt, digestOf, type MessageItem, type AlertLinks } from "./message.ts";
 import { nextQueueStep, backoffMs, type DeliveryPace, type ChannelHistory } from "./schedule.ts";
 
 /** Limit for the attempt in flight once the service stops. */
@@ -28,7 +28,7 @@ export interface QueueOptions {
   readonly pace: DeliveryPace;
   /** How long a message is retried. */
   readonly retryMs: number;
-  readonly urlOf: (alertId: string) => string;
+  readonly linksTo: (alertId: string) => AlertLinks;
   readonly newDeliveryId: () => string;
   readonly newEntryId: () => string;
   readonly count: (name: Channel, outcome: NotifiedOutcome, count: number) => void;
@@ -160,12 +160,12 @@ export class ChannelQueue {
   }
 
   async #itemsOf(notifications: readonly Notification[]): Promise<MessageItem[]> {
-    const { store, urlOf } = this.#options;
+    const { store, linksTo } = this.#options;
     const alerts = await store.alerts.getMany(notifications.map(({ alertId }) => alertId));
     return this.#withClosings(
       notifications.map(({ reason, alertId, createdAt }, i) => {
         // Retention keeps alerts with queued notifications.
-        return { reason, alert: alerts[i]!, url: urlOf(alertId), createdAt };
+        return { reason, alert: alerts[i]!, ...linksTo(alertId), createdAt };
       }),
     );
   }

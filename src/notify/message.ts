@@ -6,11 +6,16 @@ import type { NotificationReason } from "../model/notification.ts";
 
 // The content of a message, independent of the channel: one alert, or a digest of many.
 
-export interface MessageItem {
+export interface AlertLinks {
+  /** For people. */
+  readonly url: string;
+  /** For programs: the alert in the API. */
+  readonly apiUrl: string;
+}
+
+export interface MessageItem extends AlertLinks {
   readonly reason: NotificationReason;
   readonly alert: AlertSummary;
-  /** A link to the alert. */
-  readonly url: string;
   /** The resolution, if the alert was resolved. */
   readonly closing?: Closing | undefined;
 }

@@ -15,7 +15,7 @@ import { StoreUnavailable } from "../store/ports/store-errors.ts";
 import type { Store } from "../store/ports/store.ts";
 import { changed } from "../../test/api-server.ts";
 import { openChannels } from "./open-channels.ts";
-import { alertUrl, openNotifier, type Notifier, type NotifierOptions } from "./notifier.ts";
+import { alertLinks, openNotifier, type Notifier, type NotifierOptions } from "./notifier.ts";
 import { PACE } from "./schedule.ts";
 import { NO_CHANNELS, someAlert, startHttpPeer, startMailPeer, type HttpPeer } from "./peers.fixture.ts";
 
@@ -74,7 +74,7 @@ async function start(peer: HttpPeer | undefined, more: Partial<NotifierOptions> 
     channels: openChannels(settings),
     perMinuteMax: 1000,
     retryMs: 3_600_000,
-    urlOf: (id) => alertUrl("https://tocsin.example/", id),
+    linksTo: (id) => alertLinks("https://tocsin.example/", id, { hasConsole: true }),
     registry,
     log: pino({ level: "silent" }),
     // Short delays, so that the tests run quickly; schedule.test.ts covers the real ones.
@@ -126,6 +126,14 @@ const outcomesOf = async (alertId: string) =>
     entry.kind === "notified" ? [entry.channel, entry.outcome] : [],
   );
 
+test("without a console, the link for people is the alert in the API", () => {
+  const api = "https://tocsin.example/base/v1/alerts/alt_1";
+  expect(alertLinks("https://tocsin.example/base//", "alt_1", { hasConsole: false })).toEqual({
+    url: api,
+    apiUrl: api,
+  });
+});
+
 test("an alert notifies once, with a link and a timeline entry", async () => {
   const peer = await startPeer();
   const { registry } = await start(peer);
@@ -134,7 +142,8 @@ test("an alert notifies once, with a link and a timeline entry", async () => {
   expect(peer.received).toHaveLength(1);
   expect(peer.received[0]!.body.notifications[0]).toMatchObject({
     reason: "created",
-    url: `https://tocsin.example/v1/alerts/${id}`,
+    url: `https://tocsin.example/alerts?alert=${id}`,
+    api_url: `https://tocsin.example/v1/alerts/${id}`,
     alert: { id },
   });
   expect(peer.received[0]!.headers["x-tocsin-delivery"]).toBe(sent!.deliveryId);

@@ -5,6 +5,7 @@ import { CHANNELS, type Channel } from "../model/rule.ts";
 import type { Store } from "../store/ports/store.ts";
 import { ChannelQueue, type QueueOptions } from "./channel-queue.ts";
 import type { ConfiguredChannels } from "./channel.ts";
+import type { AlertLinks } from "./message.ts";
 import { PACE, type DeliveryPace } from "./schedule.ts";
 
 // Delivers the notifications queued in the store: one message at a time per channel, all channels in parallel.
@@ -14,8 +15,7 @@ export interface NotifierOptions {
   readonly channels: ConfiguredChannels;
   readonly perMinuteMax: number;
   readonly retryMs: number;
-  /** The link to an alert. */
-  readonly urlOf: (alertId: string) => string;
+  readonly linksTo: (alertId: string) => AlertLinks;
   readonly registry: Registry;
   readonly log: Logger;
   readonly now?: () => number;
@@ -24,9 +24,11 @@ export interface NotifierOptions {
   readonly pace?: Partial<DeliveryPace>;
 }
 
-/** The alert in the API, the only page about it. */
-export function alertUrl(base: string, alertId: string): string {
-  return `${base.replace(/\/+$/, "")}/v1/alerts/${alertId}`;
+/** The links to an alert at the base URL of the service. Without a console, people also get the one to the API. */
+export function alertLinks(base: string, alertId: string, { hasConsole }: { hasConsole: boolean }): AlertLinks {
+  const root = base.replace(/\/+$/, "");
+  const apiUrl = `${root}/v1/alerts/${alertId}`;
+  return { url: hasConsole ? `${root}/alerts?alert=${alertId}` : apiUrl, apiUrl };
 }
 
 export interface Notifier {
@@ -59,7 +61,7 @@ export async function openNotifier(options: NotifierOptions): Promise<Notifier> 
     store,
     pace: { ...PACE, perMinuteMax, ...options.pace },
     retryMs: options.retryMs,
-    urlOf: options.urlOf,
+    linksTo: options.linksTo,
     newDeliveryId: idMaker("dlv_", now),
     newEntryId: idMaker("tln_", now),
     count: (name, outcome, count) => outcomes.inc({ channel: name, outcome }, count),

@@ -136,7 +136,8 @@ export function messageOf(alerts: readonly AlertSummary[], more: Partial<Message
     items: alerts.map((alert) => ({
       reason: "created",
       alert,
-      url: `https://tocsin.example/v1/alerts/${alert.id}`,
+      url: `https://tocsin.example/alerts?alert=${alert.id}`,
+      apiUrl: `https://tocsin.example/v1/alerts/${alert.id}`,
     })),
     ...more,
   };

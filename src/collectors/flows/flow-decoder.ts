@@ -108,8 +108,7 @@ export class FlowDecoder {
     const exporter = this.#find(address, receivedMs);
     if (!exporter) return;
     const packet = this.#packet;
-    exporter.packets++;
-    exporter.lastSeenMs = receivedMs;
+    exporter.countPacket(receivedMs);
     const version = end - start < 2 ? -1 : view.getUint16(start);
     const isSflow = version === 0 && end - start >= 4 && view.getUint16(start + 2) === SFLOW_VERSION;
     const protocol = isSflow ? SFLOW : PROTOCOLS[version];
@@ -133,8 +132,7 @@ export class FlowDecoder {
   addFlows(flows: readonly ParsedFlow[], address: string, nowMs: number): void {
     const exporter = this.#find(address, nowMs);
     if (!exporter) return;
-    exporter.packets++;
-    exporter.lastSeenMs = nowMs;
+    exporter.countPacket(nowMs);
     exporter.versions.add(EVE_VERSION);
     this.#packet.receivedMs = nowMs;
     this.#packet.shiftMs = 0;

@@ -1,4 +1,5 @@
 import { addressBytes, sixNetwork } from "../../lib/ip.ts";
+import { MinuteCounts } from "../../lib/minute-counts.ts";
 import { describeHealth, exporterState } from "./exporter-health.ts";
 import {
   isDecodingFailure,
@@ -62,6 +63,7 @@ export class FlowExporter implements DomainOwner, LimitedEntry {
   #lastFailure: TimedMessage | null = null;
   #lastUnaddressedMs: number | null = null;
   #lastLate: TimedMessage | null = null;
+  readonly #rate = new MinuteCounts();
 
   constructor(index: number, address: string, nowMs: number, limits: SharedLimits) {
     this.index = index;
@@ -70,6 +72,12 @@ export class FlowExporter implements DomainOwner, LimitedEntry {
     this.network = sixNetwork(address) ?? address;
     this.firstSeenMs = nowMs;
     this.#limits = limits;
+  }
+
+  countPacket(atMs: number): void {
+    this.packets++;
+    this.lastSeenMs = atMs;
+    this.#rate.add(atMs);
   }
 
   get isProven(): boolean {
@@ -225,6 +233,7 @@ export class FlowExporter implements DomainOwner, LimitedEntry {
       state,
       summary: describeHealth(state, health),
       packets: this.packets,
+      rate: this.#rate.status(nowMs),
       records: this.records,
       optionRecords: this.optionRecords,
       firstSeenMs: this.firstSeenMs,
@@ -233,6 +242,13 @@ export class FlowExporter implements DomainOwner, LimitedEntry {
       sessions: new Set(Array.from(this.#domains.values(), ({ port }) => port)).size,
       templates: this.templates,
       missingTemplates: [...missing.keys()],
+      absentTemplates: Array.from(missing, ([id, { reason, sinceMs, lastMs, droppedSets }]) => ({
+        id,
+        sinceMs,
+        lastMs,
+        droppedSets,
+        reason: reason ?? null,
+      })),
       waitingSets: this.waitingSets,
       gaps: this.gaps,
       lost: this.lost,

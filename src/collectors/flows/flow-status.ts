@@ -1,3 +1,5 @@
+import type { RateStatus } from "../../lib/minute-counts.ts";
+
 // The status of the flow collectors and of the exporters that send to them.
 
 /** Reasons why received data did not become flows. Every drop counts under exactly one of them. */
@@ -52,6 +54,17 @@ export interface TimedMessage {
   readonly atMs: number;
 }
 
+export interface MissingTemplate {
+  readonly id: number;
+  /** Times of the first and the last data for it. */
+  readonly sinceMs: number;
+  readonly lastMs: number;
+  /** Data sets that were dropped because it did not arrive. */
+  readonly droppedSets: number;
+  /** Why it is not there; null if the exporter has not sent it. */
+  readonly reason: string | null;
+}
+
 export interface ExporterStatus {
   readonly address: string;
   /** Export versions seen from it. */
@@ -59,6 +72,8 @@ export interface ExporterStatus {
   readonly state: ExporterState;
   readonly summary: string;
   readonly packets: number;
+  /** Of packets. */
+  readonly rate: RateStatus;
   /** Flow records decoded; a bidirectional record counts once. */
   readonly records: number;
   /** Records that describe the exporter rather than traffic. */
@@ -72,6 +87,8 @@ export interface ExporterStatus {
   readonly templates: number;
   /** Ids of templates that data needs and that are not known yet. */
   readonly missingTemplates: readonly number[];
+  /** The same in detail. */
+  readonly absentTemplates: readonly MissingTemplate[];
   /** Data sets kept until their template arrives. */
   readonly waitingSets: number;
   /** Gaps in the sequence numbers, and the units (packets, flows or records) missing in them. */

@@ -105,7 +105,7 @@ describe("JSON in syslog", () => {
     expect(onlyEvent(read("suricata[7]", { event_type: "alert", alert: { severity: 1 } })).type).toBe("ids_alert");
     expect(onlyEvent(read("sensor", EVE_RECORDS.alert)).type).toBe("ids_alert");
     expect(read("sensor", EVE_RECORDS.flow).kind).toBe("flows");
-    expect(read("suricata", EVE_RECORDS.stats)).toEqual({ kind: "nothing" });
+    expect(read("suricata", EVE_RECORDS.stats)).toEqual({ kind: "nothing", format: "eve" });
   });
 });
 

@@ -1,7 +1,7 @@
 import { severityOfSyslog } from "../../model/device-severity.ts";
 import type { JsonObject } from "../../model/event.ts";
 import { addressOf, put } from "./device-values.ts";
-import type { MessageReading } from "./line-format.ts";
+import type { LineFormat, MessageReading } from "./line-format.ts";
 import { beginsOwnHeader, FORMAT_PROGRAMS, PROGRAM_OWNERS, SHARED_FORMATS } from "./line-formats.ts";
 import { UNPARSED_TYPE, type ReadContext, type ParsedEvent, type Reading } from "./reading.ts";
 import { readHeader, type SyslogHeader } from "./syslog/syslog-header.ts";
@@ -34,10 +34,10 @@ export function readLine(line: string, context: ReadContext): Reading {
 /** Undefined if no format understands the message. */
 function readMessage(header: SyslogHeader, line: string, context: ReadContext): Reading | undefined {
   const owner = header.program === null ? undefined : PROGRAM_OWNERS.get(header.program);
-  if (owner !== undefined) return withHeader(owner.read(header, context), header, line, context);
+  if (owner !== undefined) return withHeader(owner, owner.read(header, context), header, line, context);
   for (const format of SHARED_FORMATS) {
     const reading = format.read(header, context);
-    if (reading !== undefined) return withHeader(reading, header, line, context);
+    if (reading !== undefined) return withHeader(format, reading, header, line, context);
   }
   return undefined;
 }
@@ -62,13 +62,16 @@ function hostIn(before: string): string | null {
 }
 
 function withHeader(
+  { name: format }: LineFormat,
   reading: MessageReading | undefined,
   header: SyslogHeader,
   line: string,
   context: ReadContext,
 ): Reading | undefined {
-  if (reading?.kind !== "events") return reading;
-  return { kind: "events", events: reading.events.map((event) => eventWithHeader(event, header, line, context)) };
+  if (reading === undefined) return undefined;
+  if (reading.kind !== "events") return { ...reading, format };
+  const events = reading.events.map((event) => eventWithHeader(event, header, line, context));
+  return { kind: "events", events, format };
 }
 
 /** The message takes precedence: the header fills in only the fields that the message lacks. */

@@ -48,11 +48,16 @@ export interface ParsedFlow {
   readonly lastMs: number;
 }
 
+/** The name of the line format that understood a line; absent where the collector has only one, or none understood it. */
+interface Understood {
+  readonly format?: string | undefined;
+}
+
 export type Reading =
-  | { readonly kind: "events"; readonly events: readonly ParsedEvent[] }
-  | { readonly kind: "flows"; readonly flows: readonly ParsedFlow[] }
+  | ({ readonly kind: "events"; readonly events: readonly ParsedEvent[] } & Understood)
+  | ({ readonly kind: "flows"; readonly flows: readonly ParsedFlow[] } & Understood)
   /** Understood, but without news: a keep-alive, or an update that adds nothing. */
-  | { readonly kind: "nothing" }
+  | ({ readonly kind: "nothing" } & Understood)
   | { readonly kind: "refused"; readonly reason: RefusalReason; readonly message: string };
 
 /** Type of an event that no reader understood. */

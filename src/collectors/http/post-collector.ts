@@ -176,6 +176,7 @@ export class PostCollector {
     let batch = emptyBatch();
     let turnItems = 0;
     let turnBytes = 0;
+    let last: { readonly item: PostItem; readonly reading: Reading } | undefined;
     const store = ({ drafts, indexes, rollbacks }: DraftBatch) => {
       if (drafts.length === 0) return;
       const collecting = this.#options.collect(drafts, token === undefined ? undefined : `${token} ${indexes[0]}`);
@@ -188,6 +189,7 @@ export class PostCollector {
     for (const [index, item] of items.entries()) {
       const { value: reading, rollback } = this.#open.record(() => this.#readItem(name, item, context));
       batch.rollbacks.push(rollback);
+      last = { item, reading };
       const outcome = this.#count(name, item, reading, nowMs);
       if (outcome.refusal) refused.push({ index, ...outcome.refusal });
       if (outcome.flows) flows.push(...outcome.flows);
@@ -206,6 +208,8 @@ export class PostCollector {
       await nextTurn();
     }
     store(batch);
+    if (last && last.reading.kind !== "refused")
+      this.#names[name].tally.noteReading(sampleOfItem(last.item), last.reading, formatOf(name), nowMs);
     const ids: string[] = [];
     let failure: unknown;
     for (const result of await Promise.all(storing)) {
@@ -262,7 +266,7 @@ export class PostCollector {
   } {
     const { tally } = this.#names[name];
     const { platform, keepsUnparsed, flowsLateMs } = this.#options;
-    tally.lines++;
+    tally.countLine(nowMs);
     switch (reading.kind) {
       case "nothing":
         tally.nothing++;
@@ -333,9 +337,15 @@ export class PostCollector {
   status(): PostStatus[] {
     return COLLECT_NAMES.map((name) => {
       const { tally, requests, lastSeenMs } = this.#names[name];
-      return { name, requests, lastSeenMs, lastRefusal: tally.lastRefusal, ...tally.counts() };
+      const input = tally.inputStatus(this.#options.now());
+      return { name, requests, lastSeenMs, lastRefusal: tally.lastRefusal, ...tally.counts(), ...input };
     });
   }
+}
+
+/** The format of the items of a name; null for syslog, whose lines have several. */
+function formatOf(name: CollectName): string | null {
+  return name === "syslog" ? null : name;
 }
 
 function sampleOfItem(item: PostItem): string {

@@ -306,13 +306,12 @@ export class FileTailer {
 
   #readLine(bytes: Buffer, atMs: number, reader: LineReader, sender: LineSender, tally: ReadTally): void {
     if (bytes.length === 0) return;
-    sender.lines++;
-    sender.lastSeenMs = atMs;
     if (bytes.length > this.#options.lineBytesMax) {
-      sender.lines--;
       this.#refuseLong(bytes);
       return;
     }
+    sender.countLine(atMs);
+    sender.lastSeenMs = atMs;
     const text = decodeLine(bytes);
     if (text) reader.read({ ...text, atMs, from: sender.address }, sender, tally);
     else sender.refuse("not_text", "a line is not text", bytes, atMs);
@@ -320,7 +319,7 @@ export class FileTailer {
 
   #refuseLong(head: Buffer): void {
     const { sender, lineBytesMax, now } = this.#options;
-    sender.lines++;
+    sender.countLine(now());
     sender.lastSeenMs = now();
     sender.refuse("too_long", `a line is longer than ${lineBytesMax} bytes`, head, now());
   }

@@ -1,6 +1,6 @@
 import { unreachable } from "../../lib/unreachable.ts";
 import { packDraft, type PackedDraft } from "../formats/event-draft.ts";
-import { readEve } from "../formats/eve/eve.ts";
+import { EVE, readEve } from "../formats/eve/eve.ts";
 import { readLine } from "../formats/read-line.ts";
 import { UNPARSED_TYPE, type ReadContext, type ParsedFlow, type Reading } from "../formats/reading.ts";
 import type { ReceivedLine, LineSender } from "./line-sender.ts";
@@ -14,6 +14,9 @@ const READERS: Readonly<Record<LineCollector, (line: string, context: ReadContex
   syslog_tls: readLine,
   eve: readEve,
 };
+
+/** The format of collectors that have only one. */
+const FORMATS: Readonly<Record<LineCollector, string | null>> = { syslog: null, syslog_tls: null, eve: EVE.name };
 
 export interface LineReaderSettings {
   readonly platform: string;
@@ -49,6 +52,7 @@ export class LineReader {
     const reading = READERS[sender.collector](line.text, context);
     if (reading.kind === "events") sender.lastEventMs = atMs;
     this.#count(reading, line, sender, tally);
+    if (reading.kind !== "refused") sender.noteReading(line.text, reading, FORMATS[sender.collector], atMs);
   }
 
   #count(

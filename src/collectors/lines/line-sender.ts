@@ -129,7 +129,7 @@ export class LineSender extends CollectTally {
 
   /** Counts a message against the rate; empty and refused ones cost reading too. */
   count(): void {
-    this.lines++;
+    this.countLine(this.lastSeenMs);
     this.allowance.spend();
   }
 
@@ -194,6 +194,7 @@ export class LineSender extends CollectTally {
       lastSeenMs: this.lastSeenMs,
       lastRefusal: this.lastRefusal,
       ...this.counts(),
+      ...this.inputStatus(nowMs),
     };
   }
 

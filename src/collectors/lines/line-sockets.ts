@@ -181,7 +181,7 @@ export class LineSockets {
     }
     // Checked before the datagram is split, so that dropping it costs little; it counts as one line.
     if (!sender.mayAccept(atMs)) {
-      sender.lines++;
+      sender.countLine(atMs);
       sender.refuse("too_fast", "the sender exceeds collectors.lines_per_second_max", datagram, atMs);
       return;
     }

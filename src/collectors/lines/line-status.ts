@@ -1,5 +1,6 @@
-import { REFUSAL_REASONS, type RefusalReason } from "../formats/reading.ts";
-import { sampleOf } from "./line-text.ts";
+import { MinuteCounts, type RateStatus } from "../../lib/minute-counts.ts";
+import { REFUSAL_REASONS, UNPARSED_TYPE, type Reading, type RefusalReason } from "../formats/reading.ts";
+import { sampleOf, startOf } from "./line-text.ts";
 
 // Status and counters of the line receiver, its senders and the post collector.
 
@@ -21,6 +22,13 @@ export interface CollectCounts {
   readonly refused: Refusals;
 }
 
+/** How fast input arrives, and the last of it. */
+export interface InputStatus {
+  /** Of lines or items. */
+  readonly rate: RateStatus;
+  readonly lastLine: LastLine | null;
+}
+
 export interface LastRefusal {
   readonly reason: RefusalReason;
   readonly message: string;
@@ -29,10 +37,27 @@ export interface LastRefusal {
   readonly atMs: number;
 }
 
+export const LINE_OUTCOMES = ["events", "flows", "nothing", "refused"] as const;
+export type LineOutcome = (typeof LINE_OUTCOMES)[number];
+
+/** The last input, and how it was understood. */
+export interface LastLine {
+  /** Its start, fit for display. */
+  readonly text: string;
+  readonly atMs: number;
+  readonly outcome: LineOutcome;
+  /** The name of the format that understood it; null if none did. */
+  readonly format: string | null;
+  /** The type of its first event; null if it has none. */
+  readonly type: string | null;
+  /** Why it was refused; null if it was not. */
+  readonly message: string | null;
+}
+
 export const SENDER_STATES = ["receiving", "refused", "waiting", "silent"] as const;
 export type SenderState = (typeof SENDER_STATES)[number];
 
-export interface SenderStatus extends CollectCounts {
+export interface SenderStatus extends CollectCounts, InputStatus {
   /** `others` stands for all senders past the limit. */
   readonly address: string;
   readonly collector: LineCollector;
@@ -83,7 +108,7 @@ export interface LineReceiverStatus {
   readonly file: FileStatus | null;
 }
 
-export interface PostStatus extends CollectCounts {
+export interface PostStatus extends CollectCounts, InputStatus {
   readonly name: string;
   readonly requests: number;
   readonly lastSeenMs: number | null;
@@ -102,6 +127,40 @@ export class CollectTally implements CollectCounts {
   nothing = 0;
   readonly refused = noRefusals();
   lastRefusal: LastRefusal | null = null;
+  /** Without the refused input. */
+  #lastUnderstood: Omit<LastLine, "message"> | null = null;
+  readonly #rate = new MinuteCounts();
+
+  countLine(atMs: number): void {
+    this.lines++;
+    this.#rate.add(atMs);
+  }
+
+  /** Notes a line that was read. `format` names the only format of the collector, if it has one. */
+  noteReading(text: string, reading: Exclude<Reading, { kind: "refused" }>, format: string | null, atMs: number): void {
+    const type = reading.kind === "events" ? reading.events[0]!.type : null;
+    const isUnparsed = type === UNPARSED_TYPE;
+    this.#lastUnderstood = {
+      text: startOf(text),
+      atMs,
+      outcome: reading.kind,
+      format: isUnparsed ? null : (reading.format ?? format),
+      type,
+    };
+  }
+
+  inputStatus(nowMs: number): InputStatus {
+    return { rate: this.#rate.status(nowMs), lastLine: this.#lastLine() };
+  }
+
+  #lastLine(): LastLine | null {
+    const [refusal, understood] = [this.lastRefusal, this.#lastUnderstood];
+    if (refusal && refusal.atMs >= (understood?.atMs ?? 0)) {
+      const { sample, atMs, message } = refusal;
+      return { text: sample, atMs, outcome: "refused", format: null, type: null, message };
+    }
+    return understood && { ...understood, text: sampleOf(understood.text), message: null };
+  }
 
   /** Counts a refusal. Of identical refusals within one millisecond only the first provides the sample, so a flood is cheap. */
   refuse(reason: RefusalReason, message: string, sample: Uint8Array | string, atMs: number): void {

@@ -40,10 +40,16 @@ export function decodeLine(bytes: Buffer): LineText | undefined {
 export function markReplaced(reading: Reading, { isReplaced }: LineText): Reading {
   if (!isReplaced || reading.kind !== "events") return reading;
   const events = reading.events.map((event) => ({ ...event, raw: { ...event.raw, replaced_bytes: true } }));
-  return { kind: "events", events };
+  return { ...reading, events };
 }
 
-/** Start of refused input, fit for display: control characters replaced, secrets redacted. */
+/** The start of a text, without a reference to the rest: a slice would keep all of it in memory. */
+export function startOf(text: string): string {
+  if (text.length <= SAMPLE_CHARACTERS_MAX) return text;
+  return Buffer.from(text.slice(0, SAMPLE_CHARACTERS_MAX), "utf16le").toString("utf16le");
+}
+
+/** Start of input, fit for display: control characters replaced, secrets redacted. */
 export function sampleOf(given: Uint8Array | string): string {
   const text =
     typeof given === "string"

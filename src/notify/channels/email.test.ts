@@ -74,7 +74,7 @@ test("an authenticated STARTTLS session sends a mail in text and HTML to all rec
   expect(text).toContain("Content-Type: text/plain");
   expect(text).toContain("Content-Type: text/html");
   expect(text).toContain("Rule: site.failed_logins");
-  expect(text).toContain(`<a href="https://tocsin.example/v1/alerts/${alert.id}">`);
+  expect(text).toContain(`<a href="https://tocsin.example/alerts?alert=${alert.id}">`);
   expect(text).not.toContain("X-Tocsin-Repeat");
 });
 

@@ -51,7 +51,7 @@ test("a message shows the facts of an alert and a link", async () => {
   const shown = JSON.stringify(body.blocks);
   for (const part of ["site.failed_logins", "192.0.2.17", "Five failed logins", "*Events*\\n5"])
     expect(shown).toContain(part);
-  expect(shown).toContain(`<https://tocsin.example/v1/alerts/${alert.id}|Open the alert>`);
+  expect(shown).toContain(`<https://tocsin.example/alerts?alert=${alert.id}|Open the alert>`);
 });
 
 test("a resolved alert shows its resolution, author and comment", async () => {

@@ -40,7 +40,12 @@ test("the alert is posted as the API shows it, with the reason and a link", asyn
     omitted: 0,
     by_severity: { high: 1 },
     notifications: [
-      { reason: "created", url: `https://tocsin.example/v1/alerts/${alert.id}`, alert: alertView(alert) },
+      {
+        reason: "created",
+        url: `https://tocsin.example/alerts?alert=${alert.id}`,
+        api_url: `https://tocsin.example/v1/alerts/${alert.id}`,
+        alert: alertView(alert),
+      },
     ],
   });
 });

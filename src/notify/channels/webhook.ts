@@ -41,10 +41,11 @@ function bodyOf(message: Message): string {
   const { shown } = digestOf(items, ALERTS_MAX);
   const included: string[] = [];
   let bytes = 0;
-  for (const { reason, alert, url, closing } of shown) {
+  for (const { reason, alert, url, apiUrl, closing } of shown) {
     const text = JSON.stringify({
       reason,
       url,
+      api_url: apiUrl,
       alert: alertView(alert),
       ...(closing && { resolved: closingView(closing) }),
     });

@@ -2,6 +2,7 @@ import { parseExact } from "../../lib/exact-json.ts";
 import type { Thread, ThreadResult } from "../../lib/thread.ts";
 import { DAY_MS, startOfDay } from "../../lib/time.ts";
 import type { Condition, Scalar } from "../../model/condition.ts";
+import type { EntityMatches, EntityQuery } from "../../model/entity-query.ts";
 import type { JsonObject } from "../../model/event.ts";
 import type { Position, TextPage } from "../../model/page.ts";
 import type { SearchQuery, TimeRange } from "../../model/query.ts";
@@ -217,6 +218,10 @@ export class EmbeddedEvents implements EventEngine {
     return { total, examined: tally.examined, fields: tally.fields() };
   }
 
+  entities(query: EntityQuery, context: QueryContext = {}): Promise<EntityMatches> {
+    return this.#query(context, "entities", query);
+  }
+
   async *scan(query: { condition: Condition } & TimeRange, signal: AbortSignal): AsyncIterable<string[]> {
     const { fromMs, toMs } = query;
     const upTo = this.#journal.committedSeq;
@@ -345,7 +350,7 @@ export class EmbeddedEvents implements EventEngine {
   }
 
   /** Runs a query of the columns that the signal cancels. */
-  async #query<M extends "list" | "count" | "search" | "sample" | "scan" | "lastArrivals">(
+  async #query<M extends "list" | "count" | "search" | "sample" | "entities" | "scan" | "lastArrivals">(
     { client, signal }: QueryContext,
     method: M,
     ...args: WithoutContext<Parameters<ColumnsApi[M]>>

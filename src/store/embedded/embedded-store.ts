@@ -30,6 +30,7 @@ import { lockDataFolder, type Lock } from "./lock.ts";
 import { refuseNewerFiles } from "./newer-files.ts";
 import { Manifest } from "../sqlite/manifest.ts";
 import { PlatformWord } from "./platform-word.ts";
+import { StorageSpaceGauge } from "./storage-space.ts";
 import { DiskSpaceProbe } from "./disk-space-probe.ts";
 import { openStateDatabase, type StateDatabase, type Used } from "../sqlite/state-database.ts";
 
@@ -70,6 +71,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
     const { journal, columns, feed, state, manifest } = parts;
     const { platform, indexPrefix, registry, now = Date.now } = options;
     const platformWord = new PlatformWord(state, platform);
+    const space = new StorageSpaceGauge(dataDir);
     const diskSpace = new DiskSpaceProbe(dataDir, () => journal.lastId, now);
     const events = new EmbeddedEvents({ journal, columns, feed, state, manifest, platformWord, diskSpace });
     await platformWord.agree(dataDir, events);
@@ -161,6 +163,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
         due: (kind, beforeMs) =>
           kind === "alerts" ? cases.dueAlerts(beforeMs) : Promise.resolve(manifest.rowsBefore(kind, beforeMs)),
       },
+      space: () => space.measure(),
       missing: async (kind, { fromMs, toMs } = {}) => manifest.missing(kind, fromMs, toMs),
       check: async () => {
         // In parallel: on a busy machine every thread answers late.

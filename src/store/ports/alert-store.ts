@@ -25,12 +25,30 @@ export interface AlertFilter {
   readonly search?: string | undefined;
 }
 
+/** The times of creation from which alerts count. */
+export interface OutcomesSince {
+  readonly createdMs: number;
+  readonly resolvedMs: number;
+}
+
+export interface RuleOutcomes {
+  /** Alerts created since `createdMs`. */
+  readonly created: number;
+  /** How alerts created since `resolvedMs` were resolved. */
+  readonly resolutions: Readonly<Record<Resolution, number>>;
+}
+
 export type AlertSort = "created_at" | "last_event_at" | "severity" | "event_count";
 
 export interface AlertPage {
   readonly total: number;
   readonly items: readonly AlertSummary[];
   readonly nextCursor: string | null;
+}
+
+export interface AlertIds {
+  readonly total: number;
+  readonly ids: readonly string[];
 }
 
 /** New alerts have version 1; a changed alert has the stored version plus one. */
@@ -121,9 +139,13 @@ export interface AlertStore {
     descending: boolean,
     context?: QueryContext,
   ): Promise<AlertPage>;
+  /** Ids of the newest matching alerts by `createdAt`, newest first, and the number of all. */
+  ids(filter: AlertFilter, limit: number, context?: QueryContext): Promise<AlertIds>;
   totals(range: TimeRange): Promise<AlertTotals>;
   /** How alerts of a rule with this name were resolved. */
   resolutions(ruleName: string): Promise<Readonly<Record<Resolution, number>>>;
+  /** The alerts of rules with these names, in this order, from one pass over the alerts. */
+  outcomes(ruleNames: readonly string[], since: OutcomesSince): Promise<RuleOutcomes[]>;
   /** Changes are numbered in rising order. Alerts that changed after this number, as they are now. */
   changedSince(
     change: number,

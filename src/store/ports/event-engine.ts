@@ -1,5 +1,6 @@
 import type { AggregationResult } from "../../model/aggregation.ts";
 import type { Condition } from "../../model/condition.ts";
+import type { EntityMatches, EntityQuery } from "../../model/entity-query.ts";
 import type { EventClass, EventDraft, JsonObject, Severity } from "../../model/event.ts";
 import type { Position, TextPage } from "../../model/page.ts";
 import type { SearchQuery, TimeRange } from "../../model/query.ts";
@@ -85,6 +86,11 @@ export interface EventEngine {
   search(query: SearchQuery, context?: QueryContext): Promise<SearchResult>;
   /** The fields that events have. Reads a bounded number of events, whatever their total. */
   fields(filter: FieldFilter, context?: QueryContext): Promise<EventFields>;
+  /**
+   * The entities whose values contain a text, quickly enough for a list that follows what someone types. A store may leave
+   * out older days if the newer ones have many matches; its answer says so.
+   */
+  entities(query: EntityQuery, context?: QueryContext): Promise<EntityMatches>;
   /** Matching events that are stored now, oldest first, in chunks of bounded size, until the signal aborts. */
   scan(query: { condition: Condition } & TimeRange, signal: AbortSignal): AsyncIterable<string[]>;
   /**

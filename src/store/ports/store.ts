@@ -37,12 +37,23 @@ export interface MissingDay {
   readonly rows: number;
 }
 
+/** Room for data. */
+export interface StorageSpace {
+  readonly totalBytes: number;
+  /** Available to the service. */
+  readonly freeBytes: number;
+  /** What the stored data occupies. */
+  readonly usedBytes: number;
+}
+
 /** A case database together with the engines for large data. */
 export interface Store extends CaseDatabase {
   readonly events: EventEngine;
   readonly flows: FlowEngine;
   /** Days in this range that lack rows: an answer over the range is incomplete. */
   missing(kind: MissingDay["kind"], range?: TimeRange): Promise<readonly MissingDay[]>;
+  /** May be up to a minute old. */
+  space(): Promise<StorageSpace>;
   /** Rejects with the reason when the store does not answer. */
   check(): Promise<void>;
   /** Finishes accepted work, then releases everything. */

@@ -533,6 +533,22 @@ export function alertsContract({ store, reopen }: ContractContext): void {
       expect(walked).toEqual(wanted);
     });
 
+    test("the ids of matching alerts are the newest first, with the number of all", async () => {
+      await fc.assert(
+        fc.asyncProperty(filters, fc.integer({ min: 1, max: 400 }), async (filter, limit) => {
+          const { items } = await store().alerts.list(
+            only(filter),
+            { mode: "page", page: 1, size: 1000 },
+            "created_at",
+            true,
+          );
+          const found = await store().alerts.ids(only(filter), limit);
+          expect(found).toEqual({ total: items.length, ids: ids(items).slice(0, limit) });
+        }),
+        { numRuns: 40 },
+      );
+    });
+
     test("an unknown cursor and a search without a word are refused with the field's name", async () => {
       const unknown = store().alerts.list({}, { mode: "cursor", after: "alt_0", size: 5 }, "created_at", true);
       await expect(unknown).rejects.toThrow(QueryRefused);
@@ -565,6 +581,31 @@ export function alertsContract({ store, reopen }: ContractContext): void {
         acknowledgeMs: null,
         resolveMs: null,
       });
+    });
+
+    test("outcomes of several rules are counted from their times on", async () => {
+      const rule = (name: string) => ({ id: `rule_${name}`, name, description: "", tags: [] });
+      const [noisy, quiet] = [rule("site.noisy"), rule("site.quiet")];
+      const base = 50 * DAY_MS;
+      const at = (ms: number, more: Partial<Alert>) => newAlert({ createdAt: base + ms, ...more });
+      const resolved = (i: number) =>
+        ({ status: "resolved", resolvedAt: base * 2, resolution: RESOLUTIONS[i]! }) as const;
+      await commit(
+        at(-1, { rule: noisy, ...resolved(1) }),
+        at(0, { rule: noisy, ...resolved(1) }),
+        at(5, { rule: noisy, ...resolved(0) }),
+        at(10, { rule: noisy, ...resolved(1) }),
+        at(11, { rule: noisy }),
+        at(10, { rule: quiet, ...resolved(3) }),
+      );
+      const since = { createdMs: base + 10, resolvedMs: base };
+      const none = { true_positive: 0, false_positive: 0, benign: 0, duplicate: 0 };
+      expect(await store().alerts.outcomes([quiet.name, "site.unheard", noisy.name], since)).toEqual([
+        { created: 1, resolutions: { ...none, duplicate: 1 } },
+        { created: 0, resolutions: none },
+        { created: 2, resolutions: { ...none, true_positive: 1, false_positive: 2 } },
+      ]);
+      expect(await store().alerts.outcomes([], since)).toEqual([]);
     });
 
     test("resolutions are counted by the name of the rule", async () => {

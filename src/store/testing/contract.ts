@@ -77,6 +77,13 @@ export function storeContract(
     };
     for (const part of parts) part(context);
 
+    test("it says how much room it takes and has", async () => {
+      const { totalBytes, freeBytes, usedBytes } = await store.space();
+      expect(usedBytes).toBeGreaterThan(0);
+      expect(freeBytes).toBeGreaterThan(0);
+      expect(totalBytes).toBeGreaterThanOrEqual(freeBytes);
+    });
+
     test("its health check passes", async () => {
       await expect(store.check()).resolves.toBeUndefined();
     });

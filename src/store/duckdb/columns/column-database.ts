@@ -101,7 +101,9 @@ export class ColumnDatabase {
     await this.#openColumns();
     this.#flushTimer = setInterval(() => {
       this.#ready.then(() => this.#follower.memtables.flush()).catch(() => undefined);
+      this.#countEntityBacklog();
     }, FLUSH_MS);
+    this.#countEntityBacklog();
     this.#releaseTimer = setInterval(() => this.#releaseCaches(), this.#idleMs);
     this.#scheduleFollow();
   }
@@ -200,6 +202,11 @@ export class ColumnDatabase {
     }, FOLLOW_MS);
   }
 
+  /** After a failure, searches for entities are incomplete, and say so, until the next attempt. */
+  #countEntityBacklog(): void {
+    this.#ready.then(() => this.#follower.entityBacklog.continue()).catch(() => undefined);
+  }
+
   /** Resolves with the columns once they have everything that the journal had committed before the call. */
   async caughtUp(): Promise<OpenColumns> {
     await this.#ready;
@@ -250,7 +257,10 @@ export class ColumnDatabase {
   async #rebuild(damage: string): Promise<void> {
     this.#dropped = damage;
     // The closed columns stay for `noteCommitted` until the new ones are open.
-    if (this.#damage === undefined) this.current.engine.instance.closeSync();
+    if (this.#damage === undefined) {
+      await this.#follower.entityBacklog.stop();
+      this.current.engine.instance.closeSync();
+    }
     this.#damage = damage;
     for (const suffix of ["", ".wal"]) rmSync(columnsFile(this.options.dataDir) + suffix, { force: true });
     await this.#openColumns();
@@ -274,6 +284,7 @@ export class ColumnDatabase {
     await this.readers.whenIdle();
     await this.#memoryReadings.settled();
     const { engine, follower, idleConnections } = await this.caughtUp();
+    await follower.entityBacklog.stop();
     await follower.memtables.flush();
     await follower.memtables.checkpoint();
     for (const connection of idleConnections) connection.closeSync();

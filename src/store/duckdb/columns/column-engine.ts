@@ -7,6 +7,7 @@ import { DAY_MS } from "../../../lib/time.ts";
 import { QueryRefused, StoreUnavailable } from "../../ports/store-errors.ts";
 import { columnsFile, columnsScratch } from "../../files/layout.ts";
 import type { SqlValue } from "./aggregate.ts";
+import { ENTITY_TABLES, RECOUNT_ENTITIES } from "./entity-table.ts";
 import { FUNCTION_TOO_SLOW, registerScalarFunctions, type EventReader } from "./scalar-functions.ts";
 import { readSchemaVersion, writeSchemaVersion } from "../schema-version.ts";
 import { COLUMN_LIST, COLUMNS_FORMAT, COLUMNS_VERSION } from "./column-table.ts";
@@ -96,7 +97,11 @@ async function open(path: string, dataDir: string, readEvent: EventReader): Prom
       await connection.run("INSERT INTO facts VALUES ($1)", [COLUMNS_FORMAT]);
     }
     await connection.run("CREATE TABLE IF NOT EXISTS amended(day BIGINT, number BIGINT)");
-    if (version < COLUMNS_VERSION) await writeSchemaVersion(connection, database, COLUMNS_VERSION);
+    await connection.run(ENTITY_TABLES);
+    if (version < COLUMNS_VERSION) {
+      await connection.run(RECOUNT_ENTITIES);
+      await writeSchemaVersion(connection, database, COLUMNS_VERSION);
+    }
     // Damage to a block shows when it is read: the narrow columns are read now, the others by queries.
     const [[segments, irregularBits, , latest]] = (await queryRows(
       connection,

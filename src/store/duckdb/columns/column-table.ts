@@ -64,8 +64,8 @@ export const COLUMNS: readonly { readonly name: string; readonly type: ColumnTyp
   { name: "rest", type: "VARCHAR" },
 ];
 
-/** The version of everything that COLUMNS_FORMAT does not show. An older file is not migrated but rebuilt. */
-export const COLUMNS_VERSION = 1;
+/** The version of everything that COLUMNS_FORMAT does not show. 2: entities; those of an older file are counted after the start. */
+export const COLUMNS_VERSION = 2;
 
 /** The columns as text. A file with another format is dropped and rebuilt from the journal. */
 export const COLUMNS_FORMAT = `2 ${COLUMNS.map(({ name, type }) => `${name} ${type}`).join(", ")}`;

@@ -1,6 +1,7 @@
 import { workerData } from "node:worker_threads";
 import { serveThread } from "../../../lib/thread.ts";
 import type { Condition } from "../../../model/condition.ts";
+import type { EntityMatches, EntityQuery } from "../../../model/entity-query.ts";
 import type { SearchQuery, TimeRange } from "../../../model/query.ts";
 import type { Projection } from "../../ports/projection.ts";
 import type { NumberedContext } from "../../queries/queries-in-flight.ts";
@@ -20,6 +21,7 @@ import {
   scanMatches,
   searchMatches,
 } from "./column-queries.ts";
+import { searchEntities } from "./entity-search.ts";
 import { isQuick } from "./condition-cost.ts";
 import type { CommittedRows, JournalFollower } from "./journal-follower.ts";
 import { MEMTABLE_ROWS_MAX } from "./memtables.ts";
@@ -132,6 +134,10 @@ const api = {
     return runner.run(context, "heavy", async (query) =>
       sampleByType(query, await query.where(condition, rangeSql(range)), eventsMax),
     );
+  },
+
+  entities(context: NumberedContext, query: EntityQuery): Promise<EntityMatches> {
+    return runner.run(context, "quick", (running) => searchEntities(running, query));
   },
 
   scan(

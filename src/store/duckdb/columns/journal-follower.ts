@@ -9,6 +9,8 @@ import type { DayReaders } from "../../sqlite/journal/day-file.ts";
 import { VECTOR_ROWS } from "../vectors/vector-layout.ts";
 import { readAmended, type AmendedRows } from "./amended-rows.ts";
 import type { ColumnEngine } from "./column-engine.ts";
+import { EntityBacklogReader } from "./entity-backlog.ts";
+import { recountDay } from "./entity-table.ts";
 import { MEMTABLE_ROWS_MAX, openMemtables, type Memtables } from "./memtables.ts";
 import { RowPacker, type PackedRows } from "./packed-rows.ts";
 import type { DayEnd } from "../../sqlite/journal/journal-days.ts";
@@ -65,6 +67,7 @@ export async function openJournalFollower({
 export class JournalFollower {
   readonly #journal: DayReaders;
   readonly memtables: Memtables;
+  readonly entityBacklog: EntityBacklogReader;
   /** For each day, the last sequence number that the journal is known to have. */
   readonly #committed: Map<number, number>;
   /** For each day, the last sequence number that has been read. */
@@ -97,6 +100,7 @@ export class JournalFollower {
   ) {
     this.#journal = journal;
     this.memtables = memtables;
+    this.entityBacklog = new EntityBacklogReader(journal, memtables);
     this.#read = start.read;
     this.mismatchedDays = start.mismatchedDays;
     this.lost = start.lost;
@@ -250,6 +254,7 @@ async function dropRowsNotInJournal(
     if (checkpoint <= end) continue;
     await connection.run(`DELETE FROM events WHERE ts >= ${day} AND ts < ${day + DAY_MS} AND seq > ${end}`);
     await connection.run(`DELETE FROM marks WHERE day = ${day}`);
+    await recountDay(connection, day, end);
     if (end === 0) await connection.run(`DELETE FROM amended WHERE day = ${day}`);
     else await connection.run(`INSERT INTO marks VALUES (${day}, ${end})`);
   }

@@ -5,6 +5,8 @@ import { amendTable, withStagedChanges, type AmendedRows } from "./amended-rows.
 import { appendRows } from "./append-rows.ts";
 import type { ColumnEngine } from "./column-engine.ts";
 import { COLUMN_LIST } from "./column-table.ts";
+import { appendEntities, ENTITY_COLUMN_LIST, type CountedEntities } from "./entity-counter.ts";
+import { openEntityTable, type EntityBacklog, type EntityTable } from "./entity-table.ts";
 import type { PackedRows } from "./packed-rows.ts";
 import { SEGMENTS } from "./sql.ts";
 
@@ -33,6 +35,8 @@ interface Memtable {
   /** The number of the segment that it will become. */
   readonly segment: number;
   readonly appender: DuckDBAppender;
+  /** Of the entities of its rows. */
+  readonly entityAppender: DuckDBAppender;
   /** For each of its days, the last sequence number before its rows. */
   readonly startedAfter: Map<number, number>;
   /** For each of its days, the last sequence number of its rows. */
@@ -61,6 +65,8 @@ export interface Snapshot {
   readonly diskLatest: number;
   /** SQL of the rows in memory; undefined when there are none. */
   readonly memtables: string | undefined;
+  /** SQL of the entities of the rows in memory; undefined when there are none. */
+  readonly entities: string | undefined;
   release(): void;
 }
 
@@ -86,12 +92,14 @@ export interface MemtablesOptions {
 }
 
 export async function openMemtables(options: MemtablesOptions): Promise<Memtables> {
-  const memtables = new Memtables(options);
+  const memtables = new Memtables(options, await openEntityTable(options.writer));
   await memtables.addMemtable();
   return memtables;
 }
 
 export class Memtables {
+  /** The entities of the segments on disk. */
+  readonly entities: EntityTable;
   readonly #connection: DuckDBConnection;
   readonly #writer: DuckDBConnection;
   readonly #memtableRowsMax: number;
@@ -113,7 +121,8 @@ export class Memtables {
   #flushing: Promise<void> = Promise.resolve();
   #flushFailure: Error | undefined;
 
-  constructor({ engine, writer, memtableRowsMax, amended, onLost }: MemtablesOptions) {
+  constructor({ engine, writer, memtableRowsMax, amended, onLost }: MemtablesOptions, entities: EntityTable) {
+    this.entities = entities;
     this.#connection = engine.connection;
     this.#writer = writer;
     this.#memtableRowsMax = memtableRowsMax;
@@ -165,6 +174,7 @@ export class Memtables {
     if (!memtable.startedAfter.has(day)) memtable.startedAfter.set(day, after);
     await this.#discardOnFailure(memtable, () => {
       appendRows(memtable.appender, rows);
+      appendEntities(memtable.entityAppender, day, rows.entities);
       memtable.latest = Math.max(memtable.latest, rows.latestMs);
       memtable.rows += rows.length;
       memtable.textBytes += rows.texts.byteLength;
@@ -179,7 +189,10 @@ export class Memtables {
 
   async #publish(memtable: Memtable): Promise<void> {
     if (memtable.rows === memtable.rowsPublished) return;
-    await this.#discardOnFailure(memtable, () => memtable.appender.flushSync());
+    await this.#discardOnFailure(memtable, () => {
+      memtable.appender.flushSync();
+      memtable.entityAppender.flushSync();
+    });
     memtable.rowsPublished = memtable.rows;
   }
 
@@ -258,8 +271,10 @@ export class Memtables {
     const { segment } = memtable;
     await this.#publish(memtable);
     memtable.appender.closeSync();
+    memtable.entityAppender.closeSync();
     await this.#transact(async () => {
       await this.#writer.run(`INSERT INTO events SELECT *, ${segment} FROM ${tableOf(segment)}`);
+      await this.entities.add(entityTableOf(segment), segment);
       for (const [day, seq] of memtable.checkpoints) {
         await this.#writer.run(`DELETE FROM marks WHERE day = ${day}`);
         await this.#writer.run(`INSERT INTO marks VALUES (${day}, ${seq})`);
@@ -270,6 +285,26 @@ export class Memtables {
     this.#segmentsOnDisk = segment;
     if (memtable.rows < MEMTABLE_ROWS_MAX) this.#textBytesNotCheckpointed += memtable.textBytes;
     this.#diskLatest = Math.max(this.#diskLatest, memtable.latest);
+    await this.#mergeEntities([...memtable.checkpoints.keys()]);
+  }
+
+  async #mergeEntities(days: readonly number[]): Promise<void> {
+    for (const day of await this.entities.noteAdded(days)) {
+      await this.#transact(() => this.entities.merge(day));
+      await this.entities.noteMerged(day);
+    }
+  }
+
+  /** Adds entities of rows on disk that had not been counted, up to this sequence number. */
+  async addCounted(backlog: EntityBacklog, counted: CountedEntities, after: number): Promise<void> {
+    await this.#changes.take(async () => {
+      // The day may have been removed since its events were read.
+      if (this.entities.backlogOf(backlog.day) !== backlog) return;
+      await this.entities.stage(backlog, counted);
+      await this.#transact(() => this.entities.addStaged(backlog, after));
+      this.entities.noteCounted(backlog, after);
+      await this.#mergeEntities([backlog.day]);
+    });
   }
 
   async #transact(work: () => Promise<void>): Promise<void> {
@@ -293,9 +328,12 @@ export class Memtables {
     const segment = this.#nextSegment++;
     await this.#connection.run(`CREATE TABLE ${tableOf(segment)}(${COLUMN_LIST})`);
     const appender = await this.#connection.createAppender(`t${segment}`, "main", "memtables");
+    await this.#connection.run(`CREATE TABLE ${entityTableOf(segment)}(${ENTITY_COLUMN_LIST})`);
+    const entityAppender = await this.#connection.createAppender(`e${segment}`, "main", "memtables");
     this.#memtables.push({
       segment,
       appender,
+      entityAppender,
       startedAfter: new Map(),
       checkpoints: new Map(),
       rows: 0,
@@ -313,9 +351,9 @@ export class Memtables {
     const isFinished = ({ isOnDisk, isDiscarded, readers }: Memtable) => (isOnDisk || isDiscarded) && readers === 0;
     const finished = this.#memtables.filter(isFinished);
     for (const memtable of finished) this.#memtables.splice(this.#memtables.indexOf(memtable), 1);
-    for (const { segment, appender, isDiscarded } of finished) {
-      if (isDiscarded) closeDiscarded(appender);
-      await this.#connection.run(`DROP TABLE ${tableOf(segment)}`);
+    for (const { segment, appender, entityAppender, isDiscarded } of finished) {
+      if (isDiscarded) for (const each of [appender, entityAppender]) closeDiscarded(each);
+      for (const table of [tableOf(segment), entityTableOf(segment)]) await this.#connection.run(`DROP TABLE ${table}`);
     }
   }
 
@@ -327,14 +365,18 @@ export class Memtables {
     const memtables = this.#memtables.filter(({ isOnDisk, isDiscarded }) => !isOnDisk && !isDiscarded);
     for (const memtable of memtables) memtable.readers++;
     const disk = `SELECT * EXCLUDE (lot) FROM events WHERE lot <= ${SEGMENTS}`;
-    const inMemory = memtables.filter(({ rows }) => rows > 0).map(({ segment }) => `SELECT * FROM ${tableOf(segment)}`);
+    const filled = memtables.filter(({ rows }) => rows > 0);
+    const unionOf = (table: (segment: number) => string) =>
+      filled.map(({ segment }) => `SELECT * FROM ${table(segment)}`).join(" UNION ALL ");
+    const inMemory = filled.length > 0 ? unionOf(tableOf) : undefined;
     return {
-      from: `(${[disk, ...inMemory].join(" UNION ALL ")})`,
+      from: inMemory === undefined ? `(${disk})` : `(${disk} UNION ALL ${inMemory})`,
       segments: this.#segmentsOnDisk,
       disk: `(${disk})`,
       diskVersion: `${this.#segmentsOnDisk} ${this.#removals} ${this.#amendments}`,
       diskLatest: this.#diskLatest,
-      memtables: inMemory.length > 0 ? `(${inMemory.join(" UNION ALL ")})` : undefined,
+      memtables: inMemory && `(${inMemory})`,
+      entities: inMemory && `(${unionOf(entityTableOf)})`,
       release: () => {
         for (const memtable of memtables) memtable.readers--;
       },
@@ -348,6 +390,7 @@ export class Memtables {
       await this.#writer.run(`DELETE FROM events WHERE ts >= ${day} AND ts < ${day + DAY_MS}`);
       await this.#writer.run(`DELETE FROM marks WHERE day = ${day}`);
       await this.#writer.run(`DELETE FROM amended WHERE day = ${day}`);
+      await this.entities.remove(day);
     });
     this.#removals++;
     this.#amended.delete(day);
@@ -376,6 +419,11 @@ export class Memtables {
 /** The table, in the attached database in memory, of the memtable that becomes this segment. */
 function tableOf(segment: number): string {
   return `memtables.t${segment}`;
+}
+
+/** The table of the entities of its rows. */
+function entityTableOf(segment: number): string {
+  return `memtables.e${segment}`;
 }
 
 function closeDiscarded(appender: DuckDBAppender): void {

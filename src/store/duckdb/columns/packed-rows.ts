@@ -8,6 +8,7 @@ import {
   validityBytes,
   VECTOR_ROWS,
 } from "../vectors/vector-layout.ts";
+import { EntityCounter, type CountedEntities } from "./entity-counter.ts";
 import { encodeValue } from "./large-integer.ts";
 import {
   COLUMNS,
@@ -53,6 +54,7 @@ export interface PackedRows {
   readonly irregularBits: number;
   /** Rows of oversized events, which have no `rest`. */
   readonly oversized: number;
+  readonly entities: CountedEntities;
 }
 
 type ColumnFields = Pick<Event, "type" | "source" | "severity" | "class" | "raw" | "enrichment">;
@@ -82,6 +84,7 @@ export class RowPacker {
       valid: new Uint8Array(VECTOR_ROWS / 8),
     };
   });
+  readonly #entities = new EntityCounter();
   readonly #longPositions: number[] = [];
   readonly #texts: string[] = [];
   #length = 0;
@@ -124,6 +127,7 @@ export class RowPacker {
     else if (this.#extra !== "") this.#setText(EXTRA, `${this.#extra}}`);
     this.#setInteger(IRREGULAR, this.#irregular);
     this.#irregularBits |= this.#irregular;
+    this.#entities.add(event.raw, timestampMs);
     this.#earliestMs = Math.min(this.#earliestMs, timestampMs);
     this.#latestMs = Math.max(this.#latestMs, timestampMs);
     this.#length++;
@@ -152,6 +156,7 @@ export class RowPacker {
       latestMs: this.#latestMs,
       irregularBits: this.#irregularBits,
       oversized: this.#oversized,
+      entities: this.#entities.take(),
     };
     this.#length = 0;
     this.#characters = 0;

@@ -1,7 +1,7 @@
 import { SEVERITIES, type Severity } from "../../../model/event.ts";
 import { RESOLUTIONS, STATUSES, type Resolution, type Status } from "../../../model/alert-state.ts";
 import type { TimeRange } from "../../../model/query.ts";
-import type { AlertFilter, AlertSort, AlertTotals } from "../../ports/alert-store.ts";
+import type { AlertFilter, AlertSort, AlertTotals, OutcomesSince, RuleOutcomes } from "../../ports/alert-store.ts";
 import { sliceInOrder } from "./slice-in-order.ts";
 
 // The alert fields that lists, totals and statistics use, in memory, about 70 bytes per alert. Any combination of filters
@@ -93,6 +93,16 @@ class Names {
   /** 1 at the number of each name that passes the test. */
   marksWhere(test: (name: string) => boolean): Uint8Array {
     return Uint8Array.from(this.#numbers.keys(), (name) => (test(name) ? 1 : 0));
+  }
+
+  /** At the number of each of the names, its index among them; -1 elsewhere. */
+  places(names: readonly string[]): Int32Array {
+    const places = new Int32Array(this.#numbers.size).fill(-1);
+    for (const [i, name] of names.entries()) {
+      const number = this.#numbers.get(name);
+      if (number !== undefined) places[number] = i;
+    }
+    return places;
   }
 }
 
@@ -302,6 +312,22 @@ export class AlertColumns {
       if (wanted[rule[slot]!] === 1 && resolution[slot] !== NONE) counts[resolution[slot]!]!++;
     }
     return named(RESOLUTIONS, counts);
+  }
+
+  outcomes(ruleNames: readonly string[], { createdMs, resolvedMs }: OutcomesSince): RuleOutcomes[] {
+    const { order, rule, resolution, createdAt } = this.#columns;
+    const places = this.#rules.places(ruleNames);
+    const created = new Uint32Array(ruleNames.length);
+    const counts = ruleNames.map(() => RESOLUTIONS.map(() => 0));
+    const [from, to] = this.#positionsOf({ fromMs: Math.min(createdMs, resolvedMs) });
+    for (let i = from; i < to; i++) {
+      const slot = order[i]!;
+      const place = places[rule[slot]!]!;
+      if (place < 0) continue;
+      if (createdAt[slot]! >= createdMs) created[place]!++;
+      if (createdAt[slot]! >= resolvedMs && resolution[slot] !== NONE) counts[place]![resolution[slot]!]!++;
+    }
+    return ruleNames.map((_, i) => ({ created: created[i]!, resolutions: named(RESOLUTIONS, counts[i]!) }));
   }
 
   #isCreatedBefore(a: number, b: number): boolean {

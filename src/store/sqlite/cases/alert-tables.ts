@@ -13,12 +13,15 @@ import type {
   AlertEventsPage,
   AlertEventsQuery,
   AlertFilter,
+  AlertIds,
   AlertPage,
   AlertSort,
   AlertTotals,
   ChangedAlert,
   NewTimelineEntry,
   UnresolvedQuery,
+  OutcomesSince,
+  RuleOutcomes,
 } from "../../ports/alert-store.ts";
 import { QueryRefused } from "../../ports/store-errors.ts";
 import { textWords } from "../../search/indexed-words.ts";
@@ -198,6 +201,10 @@ export class AlertTables {
     return this.#columns.resolutions(ruleName);
   }
 
+  outcomes(ruleNames: readonly string[], since: OutcomesSince): RuleOutcomes[] {
+    return this.#columns.outcomes(ruleNames, since);
+  }
+
   list(filter: AlertFilter, position: Position, sort: AlertSort, descending: boolean): JsonText<AlertPage> {
     return this.#page({ filter, sort, descending, found: undefined }, position);
   }
@@ -211,6 +218,24 @@ export class AlertTables {
     slices: TimeSlices,
   ): Promise<JsonText<AlertPage>> {
     return this.#search.find(words, filter, slices, (found) => this.#page({ filter, found, ...order }, position));
+  }
+
+  ids(filter: AlertFilter, limit: number): AlertIds {
+    return this.#idsOf(filter, undefined, limit);
+  }
+
+  /** The same for a filter with search words. */
+  searchIds(words: string, filter: AlertFilter, limit: number, slices: TimeSlices): Promise<AlertIds> {
+    return this.#search.find(words, filter, slices, (found) => this.#idsOf(filter, found, limit));
+  }
+
+  #idsOf(filter: AlertFilter, found: Uint8Array | undefined, limit: number): AlertIds {
+    const order = { sort: "created_at", descending: true, after: undefined, offset: 0 } as const;
+    const { total, slots } = this.#columns.select({ filter, found, ...order, limit });
+    const rows = this.#sql
+      .read("SELECT alerts.id FROM json_each(?) AS slot JOIN alerts ON seq = slot.value + 1 ORDER BY slot.key")
+      .all(JSON.stringify(slots)) as { id: string }[];
+    return { total, ids: rows.map(({ id }) => id) };
   }
 
   #page(

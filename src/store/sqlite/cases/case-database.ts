@@ -11,7 +11,7 @@ import type { ViewStore } from "../../ports/view-store.ts";
 import { StoreUnavailable } from "../../ports/store-errors.ts";
 import { asStoreError, isStorageFailure, diskFull, ofFile } from "../../files/store-failure.ts";
 import { casesFile } from "../../files/layout.ts";
-import { cancellable, type WithoutContext } from "../../queries/queries-in-flight.ts";
+import { cancellable, type NumberedContext } from "../../queries/queries-in-flight.ts";
 import type { CaseParts, CaseThreadApi, CaseThreadData } from "./case-thread.ts";
 
 // The main thread's side of the case database. The tables are in a thread of their own.
@@ -46,6 +46,7 @@ export class SqliteCaseDatabase {
       "countUnresolved",
       "totals",
       "resolutions",
+      "outcomes",
       "changedSince",
       "lastChange",
       "lastId",
@@ -59,7 +60,10 @@ export class SqliteCaseDatabase {
       if (changes.notifications && changes.notifications.length > 0) this.#queued.notify();
       return conflicts;
     },
-    list: (filter, position, sort, descending, context = {}) => this.#list(context, filter, position, sort, descending),
+    list: (filter, position, sort, descending, context = {}) =>
+      this.#query(context, (numbered) => this.#call("list", numbered, filter, position, sort, descending)),
+    ids: (filter, limit, context = {}) =>
+      this.#query(context, (numbered) => this.#call("ids", numbered, filter, limit)),
     removeResolvedBefore: (ms, signal) => this.#removeResolved(ms, signal),
     onChange: (listener) => this.#changed.add(listener),
   };
@@ -106,7 +110,7 @@ export class SqliteCaseDatabase {
   readonly #changed = new Listeners();
   readonly #queued = new Listeners();
   #calls = 0;
-  #lists = 0;
+  #queries = 0;
   #closing = false;
 
   constructor({ dataDir, registry, now }: CaseDatabaseOptions) {
@@ -175,13 +179,16 @@ export class SqliteCaseDatabase {
     return removed;
   }
 
-  async #list({ client, signal }: QueryContext, ...query: WithoutContext<Parameters<CaseThreadApi["list"]>>) {
-    const number = this.#lists++;
+  async #query<Value>(
+    { client, signal }: QueryContext,
+    ask: (context: NumberedContext) => Promise<Value>,
+  ): Promise<Value> {
+    const number = this.#queries++;
     try {
       return await cancellable(
         signal,
         () => this.#thread.call("cancel", number),
-        () => this.#call("list", { number, client }, ...query),
+        () => ask({ number, client }),
       );
     } catch (error) {
       if (error instanceof StoreUnavailable && error.reason === "queue_full") this.refused++;

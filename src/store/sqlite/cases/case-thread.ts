@@ -2,7 +2,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { workerData } from "node:worker_threads";
 import { parseExact } from "../../../lib/exact-json.ts";
 import { serveThread, type JsonText } from "../../../lib/thread.ts";
-import type { AlertChanges, AlertPage, NewTimelineEntry } from "../../ports/alert-store.ts";
+import type { AlertChanges, AlertFilter, AlertIds, AlertPage, NewTimelineEntry } from "../../ports/alert-store.ts";
 import type { Settlement } from "../../ports/notification-store.ts";
 import { QueryRefused } from "../../ports/store-errors.ts";
 import { SqliteIdentity, type GoneFile } from "../../files/file-identity.ts";
@@ -118,11 +118,27 @@ function list(
   const { alerts } = opened;
   const { search } = filter;
   if (search === undefined) return alerts.list(filter, position, sort, descending);
+  return searching({ number, client }, (slices) =>
+    alerts.search(search, filter, position, { sort, descending }, slices),
+  );
+}
+
+function ids(context: NumberedContext, filter: AlertFilter, limit: number): AlertIds | Promise<AlertIds> {
+  const { alerts } = opened;
+  const { search } = filter;
+  if (search === undefined) return alerts.ids(filter, limit);
+  return searching(context, (slices) => alerts.searchIds(search, filter, limit, slices));
+}
+
+function searching<Value>(
+  { number, client }: NumberedContext,
+  find: (slices: TimeSlices) => Promise<Value>,
+): Promise<Value> {
   return inFlight.during(number, (stop) =>
     lanes.take({ name: client, lane: "heavy" }, stop.signal, async () => {
       const timer = setTimeout(() => stop.abort(tookTooLong()), SEARCH_MS_MAX);
       try {
-        return await alerts.search(search, filter, position, { sort, descending }, new TimeSlices(stop.signal));
+        return await find(new TimeSlices(stop.signal));
       } finally {
         clearTimeout(timer);
       }
@@ -174,6 +190,7 @@ const api = {
       return opened.notifications.settle(deliveryId, outcome, nowMs);
     }),
   list,
+  ids,
   cancel: (number: number) => inFlight.cancel(number),
   gone: (): GoneFile[] => opened.identity.faults,
   async close(): Promise<void> {

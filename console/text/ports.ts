@@ -1,0 +1,58 @@
+// The services that a site meets most, by their port.
+
+const NAMES: Readonly<Record<number, string>> = {
+  20: "ftp-data",
+  21: "ftp",
+  22: "ssh",
+  23: "telnet",
+  25: "smtp",
+  53: "dns",
+  67: "dhcp",
+  68: "dhcp",
+  80: "http",
+  110: "pop3",
+  123: "ntp",
+  137: "netbios",
+  139: "netbios",
+  143: "imap",
+  161: "snmp",
+  162: "snmp-trap",
+  389: "ldap",
+  443: "https",
+  445: "smb",
+  465: "smtps",
+  500: "ike",
+  514: "syslog",
+  554: "rtsp",
+  587: "submission",
+  631: "ipp",
+  636: "ldaps",
+  853: "dns-tls",
+  993: "imaps",
+  995: "pop3s",
+  1194: "openvpn",
+  1433: "mssql",
+  1883: "mqtt",
+  1900: "ssdp",
+  2055: "netflow",
+  3306: "mysql",
+  3389: "rdp",
+  3478: "stun",
+  4500: "ipsec-nat",
+  5060: "sip",
+  5061: "sips",
+  5353: "mdns",
+  5432: "postgresql",
+  5900: "vnc",
+  6379: "redis",
+  8080: "http-alt",
+  8443: "https-alt",
+  9100: "printer",
+  51820: "wireguard",
+};
+
+/** `443 https`; the number alone for a port without a well-known service. */
+export function portText(port: number | string): string {
+  const name = NAMES[Number(port)];
+  return name === undefined ? String(port) : `${port} ${name}`;
+}

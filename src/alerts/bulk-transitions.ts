@@ -1,0 +1,69 @@
+import { setImmediate } from "node:timers/promises";
+import { StoreUnavailable } from "../store/ports/store-errors.ts";
+import type { Alerts, Transition } from "./alerts.ts";
+
+// A transition of many alerts, in batches: detection and other people change alerts in between, and memory does not grow with
+// the number of alerts beyond their ids.
+
+const BATCH_ALERTS = 100;
+/** Failures that are listed; more are counted. */
+const FAILURES_MAX = 500;
+
+export interface BulkFailure {
+  readonly id: string;
+  /** `unavailable`: the store refused the batch. Later batches were not attempted. */
+  readonly kind: "not_found" | "conflict" | "unavailable";
+  readonly message: string;
+}
+
+export interface BulkResult {
+  /** In the order of the request, up to `listedMax`. */
+  readonly succeeded: readonly string[];
+  readonly succeededCount: number;
+  readonly failed: readonly BulkFailure[];
+  readonly failedCount: number;
+  /** Alerts that were not attempted because the store failed. */
+  readonly skippedCount: number;
+}
+
+export interface BulkOptions {
+  readonly actor: string;
+  /** Only counts what would happen. */
+  readonly isDryRun: boolean;
+  /** The number of changed alerts to list. */
+  readonly listedMax: number;
+}
+
+/** Throws StoreUnavailable only if nothing has changed yet. */
+export async function transitionInBatches(
+  alerts: Pick<Alerts, "transitionMany">,
+  ids: readonly string[],
+  transition: Transition,
+  { actor, isDryRun, listedMax }: BulkOptions,
+): Promise<BulkResult> {
+  const succeeded: string[] = [];
+  const failed: BulkFailure[] = [];
+  let succeededCount = 0;
+  let failedCount = 0;
+  const fail = (failures: readonly BulkFailure[]) => {
+    failedCount += failures.length;
+    failed.push(...failures.slice(0, FAILURES_MAX - failed.length));
+  };
+  let attempted = 0;
+  while (attempted < ids.length) {
+    const batch = ids.slice(attempted, attempted + BATCH_ALERTS);
+    attempted += batch.length;
+    try {
+      const outcome = await alerts.transitionMany(batch, transition, actor, isDryRun);
+      succeededCount += outcome.succeeded.length;
+      succeeded.push(...outcome.succeeded.slice(0, listedMax - succeeded.length));
+      fail(outcome.failed.map(({ id, refusal }) => ({ id, kind: refusal.kind, message: refusal.message })));
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable) || attempted === batch.length) throw error;
+      fail(batch.map((id) => ({ id, kind: "unavailable", message: error.message })));
+      break;
+    }
+    await setImmediate();
+  }
+  return { succeeded, succeededCount, failed, failedCount, skippedCount: ids.length - attempted };
+}
