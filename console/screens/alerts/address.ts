@@ -91,11 +91,17 @@ export function readList(search: Search, saved: readonly View[]): ListState {
 
 const isSame = (a: FilterTexts, b: FilterTexts) => FILTER_NAMES.every((name) => a[name] === b[name]);
 
-/** The part of the address that changes one filter; undefined takes it away. */
-export function writeFilter(state: ListState, name: FilterName, text: string | undefined): Record<string, string | undefined> {
-  const inView = state.view?.filters[name];
-  if (text === undefined) return { [name]: inView === undefined ? undefined : ANY };
-  return { [name]: text === inView ? undefined : text };
+/** The part of the address that changes some filters; undefined takes one away. */
+export function writeFilters(state: ListState, changes: FilterTexts): Record<string, string | undefined> {
+  const written: Record<string, string | undefined> = {};
+  for (const [name, text] of Object.entries(changes) as [FilterName, string | undefined][]) {
+    const inView = state.view?.filters[name];
+    if (text === undefined) written[name] = inView === undefined ? undefined : ANY;
+    else written[name] = text === inView ? undefined : text;
+  }
+  const left = FILTER_NAMES.some((name) => (name in changes ? changes[name] : state.filters[name]) !== undefined);
+  // Without a view and without filters, an address means the first view, not everything.
+  return state.view === undefined && !left ? { ...written, view: "all", status: ANY } : written;
 }
 
 /** Everything that a view keeps, as it is typed in the address. */

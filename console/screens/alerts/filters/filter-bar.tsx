@@ -70,7 +70,6 @@ export function FilterBar({ filters, sources, onChange }: FilterBarProps) {
               if (last !== undefined) onChange({ [last.name]: undefined });
             }
           }}
-          onBlur={apply}
           className="h-6 min-w-24 flex-1 bg-transparent text-sm outline-none"
         />
         <kbd aria-hidden className="max-md:hidden">

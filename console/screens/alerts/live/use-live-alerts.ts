@@ -1,5 +1,5 @@
 import { useQueryClient, type QueryClient } from "@tanstack/react-query";
-import { useCallback, useEffect, useRef, useState } from "react";
+import { useCallback, useEffect, useRef, useState, type RefObject } from "react";
 import { alertDetailQuery, type AlertPage } from "../../../data/alerts.ts";
 import type { Alert, AlertDetail } from "../../../data/client.ts";
 import { useAlertStream } from "../../../data/stream.ts";
@@ -44,25 +44,36 @@ export interface LiveAlerts {
   forget(): void;
 }
 
-export function useLiveAlerts(seen: Seen | undefined): LiveAlerts {
+interface State {
+  readonly key: string;
+  readonly waiting: Waiting;
+  readonly fresh: readonly Alert[];
+}
+
+/** `listKey` names the list: another starts with nothing that waits. */
+export function useLiveAlerts(seen: RefObject<Seen | undefined>, listKey: string): LiveAlerts {
   const client = useQueryClient();
-  const [waiting, setWaiting] = useState(NONE_WAITING);
-  const [fresh, setFresh] = useState<readonly Alert[]>([]);
+  const [state, setState] = useState<State>({ key: listKey, waiting: NONE_WAITING, fresh: [] });
+  const current = state.key === listKey ? state : { key: listKey, waiting: NONE_WAITING, fresh: [] };
   const [tinted, setTinted] = useState<ReadonlySet<string>>(new Set());
   const timers = useRef(new Set<ReturnType<typeof setTimeout>>());
   const recounting = useRef<ReturnType<typeof setTimeout>>(undefined);
-  const latest = useRef({ seen, fresh });
+  const latest = useRef(current);
   useEffect(() => {
-    latest.current = { seen, fresh };
+    latest.current = current;
   });
   useEffect(
     () => () => {
       for (const timer of timers.current) clearTimeout(timer);
       clearTimeout(recounting.current);
+      recounting.current = undefined;
     },
     [],
   );
 
+  const update = useCallback((change: (before: State) => State) => {
+    setState((before) => change(before.key === latest.current.key ? before : latest.current));
+  }, []);
   const tint = useCallback((id: string) => {
     setTinted((ids) => new Set(ids).add(id));
     const timer = setTimeout(() => {
@@ -74,11 +85,14 @@ export function useLiveAlerts(seen: Seen | undefined): LiveAlerts {
 
   const onAlert = useCallback(
     (alert: Alert) => {
-      const { seen: current, fresh: shown } = latest.current;
-      const isFresh = shown.some(({ id }) => id === alert.id);
-      if (isFresh) setFresh((all) => all.map((each) => (each.id === alert.id ? alert : each)));
+      const isFresh = latest.current.fresh.some(({ id }) => id === alert.id);
+      const replaced = (alerts: readonly Alert[]) => alerts.map((each) => (each.id === alert.id ? alert : each));
+      if (isFresh) update((before) => ({ ...before, fresh: replaced(before.fresh) }));
+      const list = seen.current;
       if (replaceAlert(client, alert) || isFresh) tint(alert.id);
-      else if (current !== undefined) setWaiting((all) => withArrival(all, alert, current));
+      else if (list !== undefined) {
+        update((before) => ({ ...before, waiting: withArrival(before.waiting, alert, list) }));
+      }
       // The timeline of an open alert has a new line.
       void client.invalidateQueries({ queryKey: alertDetailQuery(alert.id).queryKey });
       recounting.current ??= setTimeout(() => {
@@ -86,22 +100,20 @@ export function useLiveAlerts(seen: Seen | undefined): LiveAlerts {
         recount(client);
       }, RECOUNT_MS);
     },
-    [client, tint],
+    [client, tint, update, seen],
   );
-  const onGap = useCallback(() => setWaiting((all) => ({ ...all, isOverfull: true })), []);
+  const onGap = useCallback(
+    () => update((before) => ({ ...before, waiting: { ...before.waiting, isOverfull: true } })),
+    [update],
+  );
   useAlertStream(onAlert, onGap);
 
   return {
-    waiting,
+    waiting: current.waiting,
     tinted,
-    fresh,
-    letIn: () => {
-      setFresh((shown) => [...waiting.alerts, ...shown]);
-      setWaiting(NONE_WAITING);
-    },
-    forget: () => {
-      setFresh([]);
-      setWaiting(NONE_WAITING);
-    },
+    fresh: current.fresh,
+    letIn: () =>
+      setState({ ...current, fresh: [...current.waiting.alerts, ...current.fresh], waiting: NONE_WAITING }),
+    forget: () => setState({ ...current, fresh: [], waiting: NONE_WAITING }),
   };
 }

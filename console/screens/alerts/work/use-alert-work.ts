@@ -45,7 +45,9 @@ async function tellRefusal(client: QueryClient, error: Error, id?: string): Prom
 export function useAlertWork(): AlertWork {
   const client = useQueryClient();
 
-  const one = async (alert: Alert, change: Change): Promise<boolean> => {
+  const one = async (asked: Alert, change: Change): Promise<boolean> => {
+    // A sheet may have been open for a while.
+    const alert: Alert = client.getQueryData(alertDetailQuery(asked.id).queryKey) ?? asked;
     try {
       const detail = await changeAlert(alert.id, change);
       show(client, alert.id, detail);
