@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { tooManyAlerts, type ExportRunner } from "../exports/export-runner.ts";
+import { tooManyAlerts } from "../exports/alert-rows.ts";
+import type { ExportRunner } from "../exports/export-runner.ts";
 import { alertFieldFault, EXPORTED_ALERTS_MAX } from "../model/alert-export.ts";
 import { EXPORT_FIELDS_MAX, EXPORT_FORMATS, exportSchema } from "../model/export.ts";
 import type { Store } from "../store/ports/store.ts";

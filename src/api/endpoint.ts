@@ -60,6 +60,7 @@ export const TAGS = {
   Alerts: "list alerts and handle them",
   Notifications: "messages about alerts, and their delivery",
   Rules: "detection rules",
+  Lists: "lists of addresses and domains, for rules and filters",
   Stream: "live events and alerts",
   Flows: "network traffic, aggregated by minute",
   Collectors: "webhooks and the status of the collectors",

@@ -8,16 +8,16 @@ import { searchFault } from "../store/search/text-search.ts";
 // Paging of lists: by page number or by cursor.
 
 /** The paging parameters of a list; `itemName` is the singular name of its items. */
-export function pagingParameters(itemName: string) {
+export function pagingParameters(itemName: string, cursor = "id", cursorCharactersMax = CURSOR_CHARACTERS_MAX) {
   return {
     page: pageParameter,
     per_page: perPageParameter,
     after: z
       .string()
       .min(1)
-      .max(CURSOR_CHARACTERS_MAX)
+      .max(cursorCharactersMax)
       .optional()
-      .describe(`cursor mode: continue after the ${itemName} with this id`),
+      .describe(`cursor mode: continue after the ${itemName} with this ${cursor}`),
     limit: integerParameter(1, PER_PAGE_MAX, `cursor mode: items per page, default ${PER_PAGE_DEFAULT}`),
   };
 }

@@ -108,9 +108,12 @@ export async function expectAccessible(page: Page): Promise<void> {
   expect(faults.join("\n\n")).toBe("");
 }
 
+/** Waits until colours have faded over: a check in between would measure neither theme. */
 export async function setTheme(page: Page, theme: Theme): Promise<void> {
-  await page.evaluate((value) => {
+  await page.evaluate(async (value) => {
     localStorage.setItem("theme", value);
     document.documentElement.dataset["theme"] = value;
+    const fades = document.getAnimations().filter(({ effect }) => effect?.getTiming().iterations !== Infinity);
+    await Promise.allSettled(fades.map(({ finished }) => finished));
   }, theme);
 }

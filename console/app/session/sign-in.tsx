@@ -50,7 +50,7 @@ export function SignIn({ hasEnded = false }: { hasEnded?: boolean }) {
         <div className="space-y-1 border-t border-line pt-4 text-xs text-ink3">
           <p>No key? Make one on the server:</p>
           <p className="flex items-center rounded-md bg-app py-1 pr-1 pl-2.5">
-            <code className="mono min-w-0 flex-1 overflow-x-auto whitespace-nowrap text-ink2">{COMMAND}</code>
+            <code className="mono min-w-0 flex-1 break-words text-ink2">{COMMAND}</code>
             <CopyButton text={COMMAND} label="Copy the command" />
           </p>
         </div>

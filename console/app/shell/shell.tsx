@@ -1,6 +1,9 @@
 import { Outlet, useNavigate } from "@tanstack/react-router";
-import { lazy, Suspense, useState } from "react";
+import { useQuery } from "@tanstack/react-query";
+import { lazy, Suspense, useEffect, useState } from "react";
+import { setSiteZone } from "../../components/time/zone.ts";
 import { Toasts, undoLatest } from "../../components/ui/toasts.tsx";
+import { siteQuery } from "../../data/site.ts";
 import { useKeys } from "../keys.ts";
 import { LimitBanner } from "./limit-banner.tsx";
 import { keepRange, Rail } from "./rail.tsx";
@@ -12,6 +15,10 @@ const KeySheet = lazy(() => import("./key-sheet.tsx"));
 /** What stands around every screen. */
 export function Shell() {
   const navigate = useNavigate();
+  const { data: site } = useQuery(siteQuery);
+  useEffect(() => {
+    if (site !== undefined) setSiteZone(site.timezone);
+  }, [site]);
   const [cover, setCover] = useState<"palette" | "keys">();
   const go = (to: string) => () => void navigate({ to, search: keepRange as never });
   useKeys("everywhere", {

@@ -1,3 +1,4 @@
+import { useSyncExternalStore } from "react";
 import { getPreferences, usePreferences } from "../../data/preferences.ts";
 
 // The zone in which times are shown: the browser's unless the reader chose the site's or UTC.
@@ -5,10 +6,13 @@ import { getPreferences, usePreferences } from "../../data/preferences.ts";
 const HOUR_MS = 3_600_000;
 const browserZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 let siteZone: string | undefined;
+const listeners = new Set<() => void>();
 
 /** Told by the service after signing in. */
 export function setSiteZone(zone: string): void {
+  if (zone === siteZone) return;
   siteZone = zone;
+  for (const listener of listeners) listener();
 }
 
 export function zoneOf(choice: "browser" | "site" | "UTC"): string {
@@ -26,9 +30,16 @@ export function currentZone(): string {
   return zoneOf(getPreferences().zone);
 }
 
-/** Renders again when the reader chooses another zone. */
+/** Renders again when the reader chooses another zone, or the service tells that of the site. */
 export function useZone(): string {
-  return zoneOf(usePreferences().zone);
+  const { zone } = usePreferences();
+  return useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    () => zoneOf(zone),
+  );
 }
 
 /** `Europe/Berlin` is "Berlin time". */

@@ -4,6 +4,7 @@ import { Icon, type IconName } from "../../components/ui/icons.tsx";
 import { About } from "./about.tsx";
 import { Appearance } from "./appearance.tsx";
 import { Keys } from "./keys.tsx";
+import { Storage } from "./storage.tsx";
 import { Usage } from "./usage.tsx";
 
 interface Section {
@@ -15,6 +16,7 @@ interface Section {
 
 const SECTIONS: readonly Section[] = [
   { id: "keys", name: "Keys", icon: "key-round", Body: Keys },
+  { id: "storage", name: "Retention and disk", icon: "hard-drive", Body: Storage },
   { id: "usage", name: "Usage", icon: "gauge", Body: Usage },
   { id: "appearance", name: "Appearance", icon: "sliders-horizontal", Body: Appearance },
   { id: "about", name: "About", icon: "info", Body: About },

@@ -5,26 +5,13 @@ import { DAY_MS } from "../../lib/time.ts";
 import { UNTOUCHED, SYSTEM, type Alert, type AlertSummary, type TimelineEntry } from "../../model/alert.ts";
 import { RESOLUTIONS, STATUSES } from "../../model/alert-state.ts";
 import { SEVERITIES } from "../../model/event.ts";
-import { ALERT_EVENTS_MAX, type EventMark } from "../../model/finding.ts";
 import type { Position } from "../../model/page.ts";
-import { identifyDefinition, type RuleDefinition } from "../../model/rule-definition.ts";
 import type { AlertFilter, AlertSort } from "../ports/alert-store.ts";
 import { QueryRefused } from "../ports/store-errors.ts";
 import type { Store } from "../ports/store.ts";
 import type { ContractContext } from "./contract.ts";
 
 // The part of the contract about alerts.
-
-const RULE: RuleDefinition = {
-  source: "any",
-  conditions: [],
-  window: null,
-  threshold: null,
-  sequence: null,
-  sequenceOrder: "in_order",
-  groupBy: null,
-  absence: null,
-};
 
 const newId = idMaker("alt_");
 const newEntryId = idMaker("tln_");
@@ -106,63 +93,6 @@ export function alertsContract({ store, reopen }: ContractContext): void {
       const { relatedEvents, ...changed } = next(alert, { assignee: "a@example.com" });
       expect(await store().alerts.commit({ alerts: [changed], timeline: [] })).toEqual([]);
       expect(await store().alerts.get(alert.id)).toEqual({ ...changed, relatedEvents });
-    });
-
-    test("the events of an alert are listed by time in both directions, the newest up to the limit", async () => {
-      const marks = (from: number, to: number) =>
-        Array.from({ length: to - from }, (_, i) => ({ id: `evt_${from + i}`, timestampMs: from + i })).toReversed();
-      let alert = newAlert({ eventCount: 5000, relatedEvents: marks(1000, 1050) });
-      await store().alerts.commit({ alerts: [alert], timeline: [] });
-      for (let displaced = 999; displaced > 0; displaced -= 111) {
-        alert = next(alert, {});
-        const olderEvents = marks(displaced - 111, displaced);
-        await store().alerts.commit({ alerts: [{ ...alert, olderEvents }], timeline: [] });
-      }
-      await reopen();
-      const page = (after: string | undefined, descending: boolean) =>
-        store().alerts.events(alert.id, { after, limit: 300, descending });
-      // The last event before the gap, and the oldest that is left.
-      const listed = [...marks(1000, 1050), ...marks(49, 999)];
-      for (const descending of [true, false]) {
-        const found: EventMark[] = [];
-        let after: string | undefined;
-        do {
-          const part = (await page(after, descending))!;
-          expect([part.eventCount, part.total]).toEqual([5000, ALERT_EVENTS_MAX]);
-          found.push(...part.events);
-          after = part.nextCursor ?? undefined;
-        } while (after !== undefined);
-        expect(found).toEqual(descending ? listed : listed.toReversed());
-      }
-      expect(await store().alerts.events("alt_0", { limit: 1, descending: true })).toBeUndefined();
-      await expect(page("evt_none", true)).rejects.toHaveProperty("field", "after");
-      const small = newAlert();
-      await commit(small);
-      expect(await store().alerts.events(small.id, { limit: 5, descending: true })).toEqual({
-        eventCount: 5,
-        total: 1,
-        events: small.relatedEvents,
-        nextCursor: null,
-      });
-    });
-
-    test("a definition is stored once, and read by its id, also after a restart", async () => {
-      const definition = identifyDefinition({
-        ...RULE,
-        conditions: [
-          { field: "raw.number", equals: 2n ** 60n },
-          { field: "raw.text", equals: "\u0000 é" },
-        ],
-      });
-      const alert = newAlert({ definitionId: definition.id });
-      const definitions = [definition, definition];
-      expect(await store().alerts.commit({ alerts: [alert], timeline: [], definitions })).toEqual([]);
-      const again = { alerts: [newAlert({ definitionId: definition.id })], timeline: [], definitions };
-      expect(await store().alerts.commit(again)).toEqual([]);
-      await reopen();
-      expect(await store().alerts.definition(definition.id)).toEqual(definition.definition);
-      expect(await store().alerts.definition("def_0")).toBeUndefined();
-      expect((await store().alerts.get(alert.id))!.definitionId).toBe(definition.id);
     });
 
     test("of concurrent changes to one alert, exactly one succeeds", async () => {

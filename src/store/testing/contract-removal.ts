@@ -67,6 +67,21 @@ export function removalContract({ store, reopen }: ContractContext): void {
       expect(await store().alerts.definition(shared.id)).toBeDefined();
     });
 
+    test("are removed with their events and tags, which later alerts do not inherit", async () => {
+      const rule = ruleOf("events");
+      const olderEvents = [{ id: "evt_older", timestampMs: 1 }];
+      const old = Array.from({ length: 3 }, () => newAlert({ rule, ...OLD, tags: ["removed"] }));
+      await store().alerts.commit({ alerts: old.map((alert) => ({ ...alert, olderEvents })), timeline: [] });
+      expect(await remove()).toBe(old.length);
+      const later = old.map(() => newAlert({ rule }));
+      await commit(later);
+      for (const { id, relatedEvents } of later) {
+        const page = await store().alerts.events(id, { limit: 10, descending: true });
+        expect(page!.events).toEqual(relatedEvents);
+      }
+      expect((await store().alerts.list({ tag: ["removed"] }, PAGE, "created_at", true)).total).toBe(0);
+    });
+
     test("are permanently removed with all their data, and alerts that are unresolved or newer stay", async () => {
       const rule = ruleOf("removed");
       const old = { rule, createdAt: CUT_MS - 9, title: "Gate forced" };

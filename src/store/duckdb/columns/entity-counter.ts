@@ -66,10 +66,6 @@ function noEntities(): MutableEntities {
   return { kinds: [], values: [], events: [], firstMs: [], lastMs: [] };
 }
 
-/** The columns of a table of entities, in the order in which `appendEntities` writes them. `folded` is the value in lower case. */
-export const ENTITY_COLUMN_LIST =
-  "day BIGINT, kind UTINYINT, value VARCHAR, folded VARCHAR, events BIGINT, first_ts BIGINT, last_ts BIGINT";
-
 /** Appends the entities of events of one day. */
 export function appendEntities(appender: DuckDBAppender, day: number, counted: CountedEntities): void {
   const { kinds, values, events, firstMs, lastMs } = counted;

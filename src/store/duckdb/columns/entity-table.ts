@@ -1,26 +1,10 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { queryRows } from "./column-engine.ts";
-import { appendEntities, ENTITY_COLUMN_LIST, type CountedEntities } from "./entity-counter.ts";
+import { appendEntities, type CountedEntities } from "./entity-counter.ts";
+import { ENTITY_COLUMN_LIST, ENTITY_COLUMNS } from "./entity-schema.ts";
 
 // The entities of the rows on disk, counted by day: a few thousand rows a day stand for millions of events, so that a search
 // while someone types reads little.
-
-/**
- * `entities` may have several rows of an entity in a day, which are merged from time to time. `lot` is the segment of a row, 0 after
- * a merge: a query leaves out segments that are flushed after its snapshot, whose memtables it reads. `entity_backlog` has days whose
- * events with sequence numbers above `after`, up to `last`, have yet to be counted: those that an earlier version stored, or
- * all of a day that lost rows.
- */
-export const ENTITY_TABLES = `
-  CREATE TABLE IF NOT EXISTS entities(${ENTITY_COLUMN_LIST}, lot INTEGER);
-  CREATE TABLE IF NOT EXISTS entity_backlog(day BIGINT, after BIGINT, last BIGINT)`;
-
-/** Starts over with all rows on disk. */
-export const RECOUNT_ENTITIES = `
-  DELETE FROM entities; DELETE FROM entity_backlog;
-  INSERT INTO entity_backlog SELECT day, 0, seq FROM marks`;
-
-export const ENTITY_COLUMNS = "day, kind, value, folded, events, first_ts, last_ts";
 
 const STAGED = "memtables.counted";
 /** The `lot` of rows that belong to no single segment. */

@@ -7,7 +7,7 @@ import type { Resolution } from "../../../model/alert-state.ts";
 import type { EventMark } from "../../../model/finding.ts";
 import type { Position } from "../../../model/page.ts";
 import type { TimeRange } from "../../../model/query.ts";
-import type { IdentifiedDefinition, RuleDefinition } from "../../../model/rule-definition.ts";
+import type { RuleDefinition } from "../../../model/rule-definition.ts";
 import type {
   AlertChanges,
   AlertEventsPage,
@@ -29,6 +29,7 @@ import type { TimeSlices } from "../../queries/time-slices.ts";
 import { AlertColumns, type AlertCells, type Selection } from "./alert-columns.ts";
 import { alertTexts } from "../../search/text-matcher.ts";
 import { AlertSearch } from "./alert-search.ts";
+import { Definitions } from "./definition-table.ts";
 import { OlderEvents } from "./older-events.ts";
 import { Statements } from "./prepared-statements.ts";
 import { TIMELINE_SCHEMA, Timelines } from "./timeline-table.ts";
@@ -49,13 +50,6 @@ CREATE TABLE IF NOT EXISTS documents(seq INTEGER PRIMARY KEY, document TEXT NOT 
 CREATE TABLE IF NOT EXISTS related(seq INTEGER PRIMARY KEY, events TEXT NOT NULL) STRICT;
 CREATE TABLE IF NOT EXISTS last_change(only INTEGER PRIMARY KEY CHECK (only = 0), change INTEGER NOT NULL) STRICT;
 ${TIMELINE_SCHEMA}${WORD_INDEX_SCHEMA}`;
-
-/** Definitions of rules, each stored once. */
-export const DEFINITIONS_SCHEMA = `
-ALTER TABLE alerts ADD COLUMN definition_id TEXT;
-CREATE INDEX alerts_definition ON alerts(definition_id) WHERE definition_id IS NOT NULL;
-CREATE TABLE definitions(id TEXT PRIMARY KEY, definition TEXT NOT NULL) STRICT, WITHOUT ROWID;
-`;
 
 export const TAGS_SCHEMA = "ALTER TABLE alerts ADD COLUMN tags TEXT NOT NULL DEFAULT '[]'";
 
@@ -86,6 +80,7 @@ export class AlertTables {
   readonly #search: AlertSearch;
   readonly #timelines: Timelines;
   readonly #olderEvents: OlderEvents;
+  readonly #definitions: Definitions;
   #lastId = "";
   #lastChange = 0;
 
@@ -95,6 +90,7 @@ export class AlertTables {
     this.#search = new AlertSearch(this.#words, this.#columns, (slot) => this.#summaryOf(slot));
     this.#timelines = new Timelines(this.#sql);
     this.#olderEvents = new OlderEvents(this.#sql);
+    this.#definitions = new Definitions(this.#sql);
     this.#load();
   }
 
@@ -162,8 +158,7 @@ export class AlertTables {
   }
 
   definition(id: string): JsonText<RuleDefinition> | undefined {
-    const row = this.#sql.read("SELECT definition FROM definitions WHERE id = ?").get(id);
-    return row && new JsonText((row as { definition: string }).definition);
+    return this.#definitions.get(id);
   }
 
   unresolved(queries: readonly UnresolvedQuery[]): JsonText<(Alert | null)[]> {
@@ -232,10 +227,14 @@ export class AlertTables {
   #idsOf(filter: AlertFilter, found: Uint8Array | undefined, limit: number): AlertIds {
     const order = { sort: "created_at", descending: true, after: undefined, offset: 0 } as const;
     const { total, slots } = this.#columns.select({ filter, found, ...order, limit });
-    const rows = this.#sql
-      .read("SELECT alerts.id FROM json_each(?) AS slot JOIN alerts ON seq = slot.value + 1 ORDER BY slot.key")
-      .all(JSON.stringify(slots)) as { id: string }[];
-    return { total, ids: rows.map(({ id }) => id) };
+    // One text instead of a hundred thousand rows takes half the time.
+    const { ids } = this.#sql
+      .read(
+        `SELECT group_concat(alerts.id, ',' ORDER BY slot.key) AS ids
+         FROM json_each(?) AS slot JOIN alerts ON seq = slot.value + 1`,
+      )
+      .get(JSON.stringify(slots)) as { ids: string | null };
+    return { total, ids: ids?.split(",") ?? [] };
   }
 
   #page(
@@ -305,7 +304,7 @@ export class AlertTables {
       written.push({ cells: cellsOf(alert, seq - 1), isNew, id: alert.id });
     }
     if (conflicts.length === 0) {
-      this.#addDefinitions(definitions);
+      this.#definitions.add(definitions);
       this.#words.write();
       this.addEntries(timeline, new Map(written.map(({ cells, id }) => [id, cells.slot])));
     }
@@ -347,26 +346,12 @@ export class AlertTables {
     // Keep the number of the last change, even if its alert is gone: streams have sent it, so it must not be used again.
     if (gone.length > 0) this.#sql.run("INSERT OR REPLACE INTO last_change VALUES (0, ?)", this.#lastChange);
     const next = slots[checked] ?? (checked === REMOVAL_ALERTS_MAX ? slots.at(-1)! + 1 : null);
-    if (next === null) this.#removeUnusedDefinitions();
+    if (next === null) this.#definitions.removeUnused();
     const done = () => {
       this.#columns.remove(gone);
       this.#search.dropSlots(gone);
     };
     return { removed: gone.length, next, done };
-  }
-
-  #addDefinitions(definitions: readonly IdentifiedDefinition[]): void {
-    for (const { id, definition } of definitions) {
-      if (this.#sql.read("SELECT 1 FROM definitions WHERE id = ?").get(id)) continue;
-      this.#sql.run("INSERT INTO definitions VALUES (?, ?)", id, JSON.stringify(definition));
-    }
-  }
-
-  /** Few definitions have no alert left, so that one pass after a removal suffices. */
-  #removeUnusedDefinitions(): void {
-    this.#sql.run(
-      "DELETE FROM definitions WHERE NOT EXISTS (SELECT 1 FROM alerts WHERE definition_id = definitions.id)",
-    );
   }
 
   /** Must run in a transaction. `slots` has the slots that the caller knows. */

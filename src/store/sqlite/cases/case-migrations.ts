@@ -1,5 +1,6 @@
 import type { Migrations } from "../migrations.ts";
-import { ALERT_SCHEMA, DEFINITIONS_SCHEMA, TAGS_SCHEMA } from "./alert-tables.ts";
+import { ALERT_SCHEMA, TAGS_SCHEMA } from "./alert-tables.ts";
+import { DEFINITIONS_SCHEMA } from "./definition-table.ts";
 import { OLDER_EVENTS_SCHEMA } from "./older-events.ts";
 import { makeNotificationTables } from "./notification-tables.ts";
 import { makeRuleTables } from "./rule-tables.ts";
