@@ -83,20 +83,20 @@ export function AlertsScreen() {
   );
   if (filters === undefined) {
     return (
-      <section className="flex h-full min-w-0 flex-col">
+      <main className="flex h-full min-w-0 flex-col">
         {head}
         {!isAwaited && <WhoAreYou />}
-      </section>
+      </main>
     );
   }
   if (search["view"] !== undefined && state.view === undefined && !views.isError) {
     return (
-      <section className="flex h-full min-w-0 flex-col">
+      <main className="flex h-full min-w-0 flex-col">
         {head}
         <Empty title="This view is no longer there">
           <Button onClick={() => choose("todo")}>Go to the alerts to do</Button>
         </Empty>
-      </section>
+      </main>
     );
   }
   return (

@@ -207,8 +207,8 @@ export function Queue(props: QueueProps) {
   const people = [...new Set(list.groups.flatMap(({ assignees }) => assignees))];
   const isEmpty = list.total === 0 && layout.count === 0;
   return (
-    <div className="relative flex h-full">
-      <section inert={isCovered} className="flex min-h-0 min-w-0 flex-1 flex-col">
+    <main className="relative flex h-full">
+      <section aria-label="Queue" inert={isCovered} className="flex min-h-0 min-w-0 flex-1 flex-col">
         {props.head}
         <NewPill waiting={live.waiting} onLetIn={() => void letIn()} />
         {list.error !== null ? (
@@ -284,7 +284,7 @@ export function Queue(props: QueueProps) {
           onClose={closeSheet}
         />
       )}
-    </div>
+    </main>
   );
 }
 

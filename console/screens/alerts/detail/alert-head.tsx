@@ -82,7 +82,7 @@ export function AlertHead({ alert, commands, onBack, refusal, exceptionRefusal }
           ))}
         </p>
       )}
-      <div className="mt-3 flex flex-wrap items-center gap-2">
+      <div className="mt-3 flex items-center gap-2 max-md:flex-wrap">
         {alert.status === "open" && (
           <Button look="primary" hint={hint("acknowledge")} {...disabled} onClick={commands.acknowledge}>
             Acknowledge
@@ -119,7 +119,7 @@ export function AlertHead({ alert, commands, onBack, refusal, exceptionRefusal }
           type="button"
           {...disabled}
           onClick={commands.assign}
-          className="ml-auto flex h-8 min-w-0 items-center gap-2 rounded-md px-2 text-xs text-ink2 hover:bg-hover"
+          className="-mr-2 ml-auto flex h-8 min-w-0 items-center gap-2 rounded-md px-2 text-xs whitespace-nowrap text-ink2 hover:bg-hover max-md:ml-0"
         >
           {alert.assignee === null ? (
             <>

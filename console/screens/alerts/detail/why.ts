@@ -139,6 +139,9 @@ const SIGNS: Readonly<Record<string, string>> = {
   lte: "≤",
   exists: "is there",
   equals_field: "=",
+  cidr: "is in",
+  glob: "is like",
+  regex: "is like",
 };
 
 /** `type = door_held`, `bytes ≥ 1000 (was 4096)`. */

@@ -27,7 +27,7 @@ interface RowActions {
 }
 
 const GRID =
-  "grid h-full cursor-pointer grid-cols-[20px_20px_minmax(0,1fr)_124px_30px_26px_44px] items-center gap-3 border-b border-line px-4 @max-[600px]:grid-cols-[20px_20px_minmax(0,1fr)_30px_26px_44px] max-md:grid-cols-[20px_minmax(0,1fr)_30px_44px]";
+  "grid h-full cursor-pointer grid-cols-[20px_20px_minmax(0,1fr)_124px_30px_26px_44px] items-center gap-3 border-b border-line px-4 @max-[600px]:grid-cols-[20px_20px_minmax(0,1fr)_30px_26px_44px] @max-[460px]:grid-cols-[20px_minmax(0,1fr)_30px_44px]";
 
 interface FrameProps extends RowLook, RowActions {
   readonly severity: Severity;
@@ -50,8 +50,8 @@ function RowFrame(props: FrameProps) {
       ? "bg-accent-soft/40"
       : "hover:bg-hover/60";
   return (
-    <div className={`${GRID} ${look} ${props.isTinted ? "row-tint" : ""} ${props.isIndented ? "pl-10 max-md:pl-8" : ""}`}>
-      <span role="gridcell" className="flex max-md:hidden">
+    <div className={`${GRID} ${look} ${props.isTinted ? "row-tint" : ""} ${props.isIndented ? "pl-10 @max-[460px]:pl-8" : ""}`}>
+      <span role="gridcell" className="flex @max-[460px]:hidden">
         <button
           type="button"
           role="checkbox"
@@ -74,13 +74,13 @@ function RowFrame(props: FrameProps) {
         <p className="flex min-w-0 items-center gap-2">{title}</p>
         <p className="flex min-w-0 items-center gap-1.5 text-2xs text-ink3">{words}</p>
       </div>
-      <span role="gridcell" className="@max-[600px]:hidden max-md:hidden">
+      <span role="gridcell" className="@max-[600px]:hidden">
         <WhenTrack marks={marks} severity={severity} fromMs={range.fromMs} toMs={range.toMs} />
       </span>
       <span role="gridcell" className="grid place-items-center">
         {score === null ? <span className="sr-only">not analysed</span> : <Score value={score} />}
       </span>
-      <span role="gridcell" className="max-md:hidden">
+      <span role="gridcell" className="@max-[460px]:hidden">
         {people}
       </span>
       <time
@@ -143,7 +143,7 @@ export const AlertRow = memo(function AlertRow({ alert, isInGroup, ...look }: Al
         </>
       )}
       {alert.tags.slice(0, 2).map((tag) => (
-        <span key={tag} className="max-w-24 shrink-0 truncate rounded bg-hover px-1 text-ink2 max-md:hidden">
+        <span key={tag} className="max-w-24 shrink-0 truncate rounded bg-hover px-1 text-ink2 @max-[460px]:hidden">
           {tag}
         </span>
       ))}

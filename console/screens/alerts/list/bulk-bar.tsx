@@ -1,6 +1,6 @@
 import { keyLabel, KEYS } from "../../../app/keys.ts";
 import { Button, IconButton } from "../../../components/ui/button.tsx";
-import { count, exact } from "../../../text/numbers.ts";
+import { exact } from "../../../text/numbers.ts";
 
 export interface BulkCommands {
   readonly acknowledge: () => void;
@@ -25,11 +25,11 @@ const hint = (name: "acknowledge" | "assign" | "comment" | "resolve") => keyLabe
 
 /** What can be done with the rows that are selected. */
 export function BulkBar({ selected, total, isAll, refusal, commands, onSelectAll, onClear }: BulkBarProps) {
-  const allowed = { disabled: refusal !== undefined, title: refusal };
+  const allowed = { disabled: refusal !== undefined, title: refusal, className: "px-2!" };
   return (
     <section
       aria-label="Selected alerts"
-      className="flex flex-wrap items-center gap-1.5 border-t border-line bg-raised px-4 py-1.5 text-sm"
+      className="flex flex-wrap items-center gap-1 border-t border-line bg-raised px-4 py-1.5 text-sm"
     >
       <span role="status" className="mr-1 font-semibold whitespace-nowrap">
         {isAll ? `All ${exact(selected)} that match` : `${exact(selected)} selected`}
@@ -53,8 +53,8 @@ export function BulkBar({ selected, total, isAll, refusal, commands, onSelectAll
         Reopen
       </Button>
       {!isAll && total > selected && (
-        <Button look="quiet" hint={keyLabel(KEYS.list.selectAll.keys[0])} onClick={onSelectAll}>
-          Select all {count(total, "alert")}
+        <Button look="quiet" className="px-2!" title="Select all that match" hint={keyLabel(KEYS.list.selectAll.keys[0])} onClick={onSelectAll}>
+          All {exact(total)}
         </Button>
       )}
       <IconButton icon="x" label="Select none" className="ml-auto" onClick={onClear} />

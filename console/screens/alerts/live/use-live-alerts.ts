@@ -2,6 +2,7 @@ import { useQueryClient, type QueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef, useState, type RefObject } from "react";
 import { alertDetailQuery, type AlertPage } from "../../../data/alerts.ts";
 import type { Alert, AlertDetail } from "../../../data/client.ts";
+import { mayPrefetch } from "../../../data/limits.ts";
 import { useAlertStream } from "../../../data/stream.ts";
 import { NONE_WAITING, withArrival, type Seen, type Waiting } from "./waiting.ts";
 
@@ -9,9 +10,9 @@ import { NONE_WAITING, withArrival, type Seen, type Waiting } from "./waiting.ts
 
 const TINT_MS = 1000;
 /** Counts and charts are asked for again this long after a change, however many come. */
-const RECOUNT_MS = 3000;
+const RECOUNT_MS = 5000;
 
-const COUNTED = new Set<unknown>(["count", "histogram", "groups"]);
+const COUNTED = new Set<unknown>(["tallies", "histogram", "groups"]);
 
 /** Puts the alert in the place of its earlier state wherever it is shown. True if it is in a list. */
 export function replaceAlert(client: QueryClient, alert: Alert): boolean {
@@ -97,7 +98,7 @@ export function useLiveAlerts(seen: RefObject<Seen | undefined>, listKey: string
       void client.invalidateQueries({ queryKey: alertDetailQuery(alert.id).queryKey });
       recounting.current ??= setTimeout(() => {
         recounting.current = undefined;
-        recount(client);
+        if (mayPrefetch()) recount(client);
       }, RECOUNT_MS);
     },
     [client, tint, update, seen],

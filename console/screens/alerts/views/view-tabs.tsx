@@ -1,9 +1,11 @@
-import { useQueries, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState, type DragEvent } from "react";
 import { IconButton } from "../../../components/ui/button.tsx";
 import { Icon } from "../../../components/ui/icons.tsx";
 import { Menu, type MenuItem } from "../../../components/ui/menu.tsx";
 import { showToast } from "../../../components/ui/toasts.tsx";
+import { alertTalliesQuery } from "../../../data/alert-tallies.ts";
+import { tallied } from "../../../data/alert-tally.ts";
 import { alertCountQuery, type AlertFilters } from "../../../data/alerts.ts";
 import { arrangeViews, changeView, deleteView, saveView, type StoredView } from "../../../data/views.ts";
 import { exact, short } from "../../../text/numbers.ts";
@@ -22,6 +24,7 @@ interface ViewTabsProps {
 
 /** More views than this are not counted: each is a question of its own. */
 const COUNTED_MAX = 12;
+const SAVED_STALE_MS = 30_000;
 
 type Sheet = { readonly kind: "new" } | { readonly kind: "edit"; readonly view: StoredView };
 
@@ -30,12 +33,7 @@ export function ViewTabs({ state, stored, filtersOf, density, onChoose }: ViewTa
   const [sheet, setSheet] = useState<Sheet>();
   const [dragged, setDragged] = useState<string>();
   const views: readonly View[] = [...BUILT_IN_VIEWS, ...stored.map(readStoredView)];
-  const counts = useQueries({
-    queries: views.slice(0, COUNTED_MAX).map((view) => {
-      const filters = filtersOf(view);
-      return { ...alertCountQuery(filters ?? {}), enabled: filters !== undefined };
-    }),
-  });
+  const counts = useCounts(views.map(filtersOf));
   const own = stored.filter((view) => view.own);
   const tell = (work: Promise<unknown>, done: string) =>
     void work.then(
@@ -106,7 +104,7 @@ export function ViewTabs({ state, stored, filtersOf, density, onChoose }: ViewTa
       {views.map((view, index) => {
         const saved = stored.find(({ id }) => id === view.id);
         const isCurrent = state.view?.id === view.id;
-        const count = counts[index]?.data;
+        const count = counts[index];
         return (
           <span
             key={view.id}
@@ -155,4 +153,22 @@ export function ViewTabs({ state, stored, filtersOf, density, onChoose }: ViewTa
       )}
     </nav>
   );
+}
+
+/** One request counts the built-in views; each saved view is a question of its own. */
+function useCounts(all: readonly (AlertFilters | undefined)[]): (number | undefined)[] {
+  const { from, to, time } = all.find((filters) => filters !== undefined) ?? {};
+  const range = { ...(from !== undefined && { from }), ...(to !== undefined && { to }), ...(time !== undefined && { time }) };
+  const tallies = useQuery({ ...alertTalliesQuery(range), placeholderData: keepPreviousData });
+  const known = all.map((filters) =>
+    filters === undefined || filters.time !== time ? undefined : tallied(tallies.data ?? [], filters),
+  );
+  const others = useQueries({
+    queries: all.slice(0, COUNTED_MAX).map((filters, i) => ({
+      ...alertCountQuery(filters ?? {}),
+      staleTime: SAVED_STALE_MS,
+      enabled: filters !== undefined && known[i] === undefined,
+    })),
+  });
+  return all.map((_, i) => (known[i] === undefined ? others[i]?.data : tallies.data && known[i]));
 }
