@@ -17,7 +17,9 @@ export function Around({ alert }: { alert: AlertDetail }) {
             className="inline-flex items-center gap-1 text-xs font-medium text-accent hover:underline"
           >
             Open on the time axis <Icon name="arrow-right" size={13} />
-            <kbd aria-hidden>{keyLabel(KEYS.alert.onAxis.keys[0])}</kbd>
+            <kbd aria-hidden className="max-md:hidden">
+              {keyLabel(KEYS.alert.onAxis.keys[0])}
+            </kbd>
           </Link>
         }
       >

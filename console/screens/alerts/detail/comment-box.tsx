@@ -51,7 +51,7 @@ export function CommentBox({ box, refusal, onSend }: CommentBoxProps) {
         className="min-h-7 min-w-0 flex-1 resize-none bg-transparent py-1 text-sm outline-none disabled:cursor-not-allowed"
       />
       {text === "" ? (
-        <kbd aria-hidden className="mb-1.5">
+        <kbd aria-hidden className="mb-1.5 max-md:hidden">
           {keyLabel(KEYS.alert.comment.keys[0])}
         </kbd>
       ) : (

@@ -61,7 +61,9 @@ export function WhyItFired({ alert }: { alert: AlertDetail }) {
 }
 
 function Step({ step, severity }: { step: WhyStep; severity: Severity }) {
-  const { event, number, name, fields, more, laterMs } = step;
+  const { event, number, name, more, laterMs } = step;
+  // The icon says the source.
+  const fields = step.fields.filter(({ field }) => field !== "source");
   const domain = domainOf(event.source);
   const shown = fields.slice(0, FIELDS_SHOWN_MAX);
   return (

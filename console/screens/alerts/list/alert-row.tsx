@@ -42,6 +42,30 @@ interface FrameProps extends RowLook, RowActions {
   readonly isIndented: boolean;
 }
 
+function SelectBox({ name, isSelected, onSelect, isWhole = false }: FrameProps & { readonly isWhole?: boolean }) {
+  const look = isSelected
+    ? "border border-accent bg-accent text-accent-ink"
+    : isWhole
+      ? ""
+      : "border border-line2 opacity-60 hover:opacity-100";
+  return (
+    <button
+      type="button"
+      role="checkbox"
+      aria-checked={isSelected}
+      aria-label={`Select ${name}`}
+      tabIndex={-1}
+      onClick={(event) => {
+        event.stopPropagation();
+        onSelect(event.shiftKey);
+      }}
+      className={`grid place-items-center rounded ${isWhole ? `${isSelected ? "" : "absolute -inset-3 size-10"} size-5` : "size-4"} ${look}`}
+    >
+      {isSelected && <Icon name="check" size={11} strokeWidth={3} />}
+    </button>
+  );
+}
+
 function RowFrame(props: FrameProps) {
   const { severity, title, words, marks, score, people, atMs, range, nowMs } = props;
   const look = props.isCursor
@@ -52,23 +76,16 @@ function RowFrame(props: FrameProps) {
   return (
     <div className={`${GRID} ${look} ${props.isTinted ? "row-tint" : ""} ${props.isIndented ? "pl-10 @max-[460px]:pl-8" : ""}`}>
       <span role="gridcell" className="flex @max-[460px]:hidden">
-        <button
-          type="button"
-          role="checkbox"
-          aria-checked={props.isSelected}
-          aria-label={`Select ${props.name}`}
-          tabIndex={-1}
-          onClick={(event) => {
-            event.stopPropagation();
-            props.onSelect(event.shiftKey);
-          }}
-          className={`grid size-4 place-items-center rounded border ${props.isSelected ? "border-accent bg-accent text-accent-ink" : "border-line2 opacity-60 hover:opacity-100"}`}
-        >
-          {props.isSelected && <Icon name="check" size={11} strokeWidth={3} />}
-        </button>
+        <SelectBox {...props} />
       </span>
-      <span role="gridcell">
-        <SeverityBars severity={severity} />
+      <span role="gridcell" className="relative">
+        {/* Where there is no room for a box, the bars are one. */}
+        <span className={props.isSelected ? "@max-[460px]:hidden" : ""}>
+          <SeverityBars severity={severity} />
+        </span>
+        <span className="hidden @max-[460px]:block">
+          <SelectBox {...props} isWhole />
+        </span>
       </span>
       <div role="gridcell" className={`min-w-0 ${props.isCompact ? "flex items-baseline gap-3" : ""}`}>
         <p className="flex min-w-0 items-center gap-2">{title}</p>

@@ -4,8 +4,9 @@ import { Check, SelectField, TextField } from "../../../components/ui/fields.tsx
 import type { AlertDetail, Schemas } from "../../../data/client.ts";
 import { useMay } from "../../../data/session.ts";
 import { ruleQuery, weekSimulationQuery } from "../../../data/simulation.ts";
+import { sentenceText } from "../../../text/sentences.ts";
 import { shortField } from "../detail/why.ts";
-import { candidatesOf, silencedWords, toConditions } from "./exception.ts";
+import { choicesOf, silencedWords, toConditions, type Candidate } from "./exception.ts";
 import { failureWords } from "./failure-words.ts";
 
 type Exception = Schemas["ExceptionOfAlert"];
@@ -28,9 +29,14 @@ const EXPIRIES = [
 /** A simulation reads a week of events: it starts when the choice rests. */
 const REST_MS = 600;
 
+const likelyOf = (candidates: readonly Candidate[]) =>
+  new Set(candidates.filter(({ isLikely }) => isLikely).map(({ field }) => field));
+
 export function ExceptionForm({ alert, onChange }: ExceptionFormProps) {
-  const candidates = useMemo(() => candidatesOf(alert), [alert]);
-  const [chosen, setChosen] = useState(() => new Set(candidates.filter(({ isLikely }) => isLikely).map(({ field }) => field)));
+  const choices = useMemo(() => choicesOf(alert), [alert]);
+  const [which, setWhich] = useState(0);
+  const candidates = useMemo(() => choices[which]?.candidates ?? [], [choices, which]);
+  const [chosen, setChosen] = useState(() => likelyOf(candidates));
   const [days, setDays] = useState("30");
   const [reason, setReason] = useState("");
   const exception = useMemo((): Exception | undefined => {
@@ -52,6 +58,17 @@ export function ExceptionForm({ alert, onChange }: ExceptionFormProps) {
   }
   return (
     <div className="space-y-3">
+      {choices.length > 1 && (
+        <SelectField
+          label="The events have nothing in common. Ignore those like"
+          value={String(which)}
+          onChange={(value) => {
+            setWhich(Number(value));
+            setChosen(likelyOf(choices[Number(value)]!.candidates));
+          }}
+          options={choices.map(({ event }, i) => ({ value: String(i), label: event === null ? "all" : sentenceText(event) }))}
+        />
+      )}
       <fieldset>
         <legend className="mb-1 text-xs font-medium text-ink2">Events are ignored where all of these hold</legend>
         <ul className="space-y-1">

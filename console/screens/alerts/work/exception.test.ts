@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { AlertDetail, Event } from "../../../data/client.ts";
-import { candidatesOf, silencedWords } from "./exception.ts";
+import { choicesOf, silencedWords } from "./exception.ts";
 
 const event = (raw: Record<string, unknown>): Event =>
   ({ id: "evt", type: "login_failure", source: "custom", raw, enrichment: { geo: { country: "AT" } } }) as unknown as Event;
@@ -10,11 +10,11 @@ function alert(events: Event[], group: string | null, matched: string[]): AlertD
   return {
     related_events: events,
     group: group === null ? null : { field: group, value: "x" },
-    match: { events: [{ fields }] },
+    match: { kind: "single", events: events.map(({ id }) => ({ event_id: id, fields })) },
   } as unknown as AlertDetail;
 }
 
-const read = (detail: AlertDetail) => candidatesOf(detail).map(({ field, value, isLikely }) => [field, value, isLikely]);
+const read = (detail: AlertDetail) => choicesOf(detail)[0]!.candidates.map(({ field, value, isLikely }) => [field, value, isLikely]);
 
 describe("conditions for an exception", () => {
   test("are values that all events share; the group is chosen first", () => {
@@ -26,11 +26,21 @@ describe("conditions for an exception", () => {
     ]);
   });
 
-  test("without a group are the matched fields, but never only the kind of event", () => {
-    expect(read(alert([event({ user: "eva", port: 22 })], null, ["type", "raw.port"]))).toEqual([
+  test("without a group are the names that matched, never only the kind of event", () => {
+    expect(read(alert([event({ user: "eva", host: "nas" })], null, ["type", "raw.host"]))).toEqual([
       ["type", "login_failure", false],
-      ["raw.port", 22, true],
+      ["raw.host", "nas", true],
       ["raw.user", "eva", false],
+    ]);
+  });
+
+  test("of events without a name in common are those of one of them, the last first", () => {
+    const events = [event({ door: "Dock" }), event({ src_mac: "02:00:5e:00:00:01" })];
+    const [held, joined] = events.map((each, i) => ({ ...each, id: `evt_${i}` }));
+    const choices = choicesOf(alert([joined!, held!], null, ["type"]));
+    expect(choices.map(({ event: of, candidates }) => [of?.id, candidates.filter(({ isLikely }) => isLikely).length])).toEqual([
+      ["evt_1", 1],
+      ["evt_0", 1],
     ]);
   });
 

@@ -1,4 +1,5 @@
 import type { AlertDetail, Event } from "../../../data/client.ts";
+import { whyOf } from "../detail/why.ts";
 
 // What an exception for a false positive would be about: values that all events of the alert share.
 
@@ -17,17 +18,39 @@ const NAMES = ["user", "src_ip", "dst_ip", "src_mac", "host", "device", "door", 
 const GENERAL = new Set(["type", "source", "class", "severity"]);
 const CANDIDATES_MAX = 12;
 
-export function candidatesOf(alert: AlertDetail): Candidate[] {
-  const events = alert.related_events;
+export interface Choice {
+  /** The event that it is about; null: all events of the alert. */
+  readonly event: Event | null;
+  readonly candidates: readonly Candidate[];
+}
+
+/**
+ * What the exception can be about. Events that have a name in common can be ignored together; the steps of a sequence often have
+ * none, and then one of them is chosen: conditions must all hold for the same event.
+ */
+export function choicesOf(alert: AlertDetail): Choice[] {
+  const together = candidatesOf(alert, alert.related_events);
+  if (together.some(({ isLikely }) => isLikely)) return [{ event: null, candidates: together }];
+  const steps = whyOf(alert).steps.map(({ event }) => ({ event, candidates: candidatesOf(alert, [event]) }));
+  // What completes a sequence comes last, and is what makes it an alert.
+  return steps.toReversed().filter(({ candidates }) => candidates.length > 0);
+}
+
+export function candidatesOf(alert: AlertDetail, events: readonly Event[]): Candidate[] {
+  const ids = new Set(events.map(({ id }) => id));
   const grouped = (alert.group?.field ?? "").split(",").map((field) => field.trim());
-  const matched = (alert.match?.events ?? []).flatMap(({ fields }) => fields.map(({ field }) => field));
+  const explained = (alert.match?.events ?? []).filter((event) => ids.has(event.event_id));
+  const matched = explained.flatMap(({ fields }) => fields.map(({ field }) => field));
   const named = NAMES.map((name) => `raw.${name}`);
   const fields = [...new Set([...grouped, ...matched, ...named])].filter((field) => field !== "");
   const shared = fields.flatMap((field) => {
     const value = sharedValue(events, field);
     return value === undefined ? [] : [{ field, value }];
   });
-  const tiers = [grouped, matched.filter((field) => !GENERAL.has(field)), named];
+  const isGeneral = (field: string) => GENERAL.has(field);
+  const tiers = [grouped, matched.filter((field) => !isGeneral(field) && named.includes(field)), named, matched].map((tier) =>
+    tier.filter((field) => !isGeneral(field)),
+  );
   const likely = tiers.find((tier) => shared.some(({ field }) => tier.includes(field))) ?? [];
   return shared.slice(0, CANDIDATES_MAX).map((each) => ({ ...each, isLikely: likely.includes(each.field) }));
 }
