@@ -3,6 +3,7 @@ import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { openAlerts, type AlertsOptions } from "./alerts/alerts.ts";
+import { startEntityBackfill } from "./alerts/entity-backfill.ts";
 import { isOverflow } from "./alerts/unresolved-limit.ts";
 import { openAnalyst } from "./analysis/analyst.ts";
 import { openServer, type ConnectionTimeouts } from "./api/server.ts";
@@ -147,6 +148,8 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
       registry,
       lastId,
     });
+    const { eventEntities } = alerts;
+    opens("entity backfill", startEntityBackfill({ alerts: store.alerts, eventEntities, log }));
     const annotate: typeof alerts.annotate = (...annotation) => alerts.annotate(...annotation);
     const { analysis } = settings;
     const analyst = opens("analyst", await openAnalyst({ settings: analysis, store, annotate, registry, log, now }));

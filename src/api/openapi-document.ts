@@ -67,10 +67,15 @@ function completeOperation({ requestBody, responses }: OpenapiOperation, spec: E
         delete requestBody.content[type];
         continue;
       }
-      requestBody.content[type] =
-        type === JSON_TYPE
-          ? { schema, ...(spec.example !== undefined && { example: spec.example }) }
-          : { schema: { type: "string", description: type === NDJSON_TYPE ? NDJSON_DESCRIPTION : LINES_DESCRIPTION } };
+      // The example of a body with several types is JSON.
+      const hasExample = type === JSON_TYPE ? spec.example !== undefined : typeof spec.example === "string";
+      requestBody.content[type] = {
+        schema:
+          type === JSON_TYPE
+            ? schema
+            : { type: "string", description: type === NDJSON_TYPE ? NDJSON_DESCRIPTION : LINES_DESCRIPTION },
+        ...(hasExample && { example: spec.example }),
+      };
     }
   }
   for (const [status, { content = {} }] of Object.entries(responses)) {

@@ -12,14 +12,19 @@ export function pagingParameters(itemName: string, cursor = "id", cursorCharacte
   return {
     page: pageParameter,
     per_page: perPageParameter,
-    after: z
-      .string()
-      .min(1)
-      .max(cursorCharactersMax)
-      .optional()
-      .describe(`cursor mode: continue after the ${itemName} with this ${cursor}`),
+    after: cursorParameter(itemName, cursor, cursorCharactersMax),
     limit: integerParameter(1, PER_PAGE_MAX, `cursor mode: items per page, default ${PER_PAGE_DEFAULT}`),
   };
+}
+
+/** What a page starts after. */
+export function cursorParameter(itemName: string, cursor = "id", charactersMax = CURSOR_CHARACTERS_MAX) {
+  return z
+    .string()
+    .min(1)
+    .max(charactersMax)
+    .optional()
+    .describe(`cursor mode: continue after the ${itemName} with this ${cursor}`);
 }
 
 const SEARCH_CHARACTERS_MAX = 1000;

@@ -1,4 +1,5 @@
 import type { Migrations } from "../migrations.ts";
+import { addAlertFields } from "./alert-fields.ts";
 import { ALERT_SCHEMA, TAGS_SCHEMA } from "./alert-tables.ts";
 import { DEFINITIONS_SCHEMA } from "./definition-table.ts";
 import { OLDER_EVENTS_SCHEMA } from "./older-events.ts";
@@ -16,4 +17,5 @@ export const CASES_MIGRATIONS: Migrations = [
   OLDER_EVENTS_SCHEMA,
   VIEWS_SCHEMA,
   TAGS_SCHEMA,
+  addAlertFields,
 ];
