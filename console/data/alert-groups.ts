@@ -1,7 +1,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import type { AlertFilters } from "./alerts.ts";
 import { intervalOf, searchAlerts, type SearchAnswer, type SearchBucket } from "./alert-search.ts";
-import type { Alert, Severity } from "./client.ts";
+import { answered, api, type Alert, type Severity } from "./client.ts";
 import { SEVERITIES } from "./severity.ts";
 
 // Alerts by rule, counted by the service: a group of ten thousand costs as much as one of two.
@@ -79,3 +79,14 @@ function readGroup(bucket: SearchBucket, latest: readonly Alert[]): AlertGroup {
 }
 
 const numberOf = (value: unknown) => (typeof value === "number" ? value : null);
+
+/** A few alerts of a group that has none among the latest of the list. */
+export const groupSamplesQuery = (filters: AlertFilters, rule: string) =>
+  queryOptions({
+    queryKey: ["alerts", "samples", filters, rule],
+    staleTime: Number.POSITIVE_INFINITY,
+    queryFn: async ({ signal }): Promise<AlertGroup["samples"]> => {
+      const query = { ...filters, rule_name: [rule], limit: SAMPLES_PER_GROUP_MAX };
+      return (await answered(api.GET("/v1/alerts", { params: { query: query as never }, signal }))).data;
+    },
+  });

@@ -131,6 +131,7 @@ function RowOf(props: ListProps & { readonly index: number; readonly isCursor: b
       <GroupRow
         {...look}
         group={row.group}
+        filters={filters}
         isOpen={row.isOpen}
         stepMs={props.stepMs}
         isTinted={false}

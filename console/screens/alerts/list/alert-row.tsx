@@ -1,3 +1,4 @@
+import { useQuery } from "@tanstack/react-query";
 import { memo, type ReactNode } from "react";
 import { age, full } from "../../../components/time/format.ts";
 import { Icon } from "../../../components/ui/icons.tsx";
@@ -6,7 +7,9 @@ import { SeverityBars } from "../../../components/ui/severity.tsx";
 import { DOMAIN_ICON, DOMAIN_WORD, domainOf } from "../../../text/domains.ts";
 import { count, exact } from "../../../text/numbers.ts";
 import type { Alert, Severity } from "../../../data/client.ts";
-import type { AlertGroup } from "../../../data/alert-groups.ts";
+import { groupSamplesQuery, type AlertGroup } from "../../../data/alert-groups.ts";
+import type { AlertFilters } from "../../../data/alerts.ts";
+import { mayPrefetch } from "../../../data/limits.ts";
 import { groupTitle } from "./groups.ts";
 import { WhenTrack, type Mark } from "./when-track.tsx";
 
@@ -190,13 +193,16 @@ export const AlertRow = memo(function AlertRow({ alert, isInGroup, ...look }: Al
 });
 
 interface GroupRowProps extends RowLook, RowActions {
+  readonly filters: AlertFilters;
   readonly group: AlertGroup;
   readonly isOpen: boolean;
   readonly stepMs: number;
 }
 
-export const GroupRow = memo(function GroupRow({ group, isOpen, stepMs, ...look }: GroupRowProps) {
-  const title = groupTitle(group);
+export const GroupRow = memo(function GroupRow({ group, filters, isOpen, stepMs, ...look }: GroupRowProps) {
+  const isNameless = group.samples.length === 0;
+  const { data: samples } = useQuery({ ...groupSamplesQuery(filters, group.rule), enabled: isNameless && mayPrefetch() });
+  const title = groupTitle(isNameless && samples !== undefined ? { ...group, samples } : group);
   return (
     <RowFrame
       {...look}
