@@ -105,7 +105,9 @@ function isTyping(target: EventTarget | null): boolean {
 /** Enter and Space already mean something on what has the focus. */
 function isPressing(event: KeyboardEvent): boolean {
   const target = event.target instanceof Element ? event.target : null;
-  return (event.key === "Enter" || event.key === " ") && target?.closest("button, a[href], summary, [role=option]") != null;
+  return (
+    (event.key === "Enter" || event.key === " ") && target?.closest("button, a[href], summary, [role=option]") != null
+  );
 }
 
 function pressed(event: KeyboardEvent): string {

@@ -1,6 +1,6 @@
 import { useNavigate } from "@tanstack/react-router";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useCallback, useMemo, useRef, useState, type ReactNode } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import { useKeys } from "../../app/keys.ts";
 import { Failure } from "../../components/ui/states.tsx";
 import { useMedia } from "../../components/ui/use-media.ts";
@@ -69,10 +69,11 @@ export function Queue(props: QueueProps) {
   const list = useAlertList(question, openRules, live.fresh, visible);
   const { layout } = list;
   const lastRow = grouping === "none" ? list.rowAt(layout.count - 1) : undefined;
-  seen.current =
-    list.readAtMs === undefined
-      ? undefined
-      : { filters, sort: state.sort, readAtMs: list.readAtMs, lastRow: lastRow?.kind === "alert" ? lastRow.alert : undefined };
+  useEffect(() => {
+    const last = lastRow?.kind === "alert" ? lastRow.alert : undefined;
+    const { readAtMs } = list;
+    seen.current = readAtMs === undefined ? undefined : { filters, sort: state.sort, readAtMs, lastRow: last };
+  });
 
   const idAt = async (index: number): Promise<string | undefined> => {
     const row = list.rowAt(index);
@@ -219,7 +220,11 @@ export function Queue(props: QueueProps) {
               state={state}
               filters={filters}
               onChange={props.onFilters}
-              onAllTime={() => void navigate({ search: (previous) => ({ ...previous, from: undefined, to: undefined, range: "3650d" }) })}
+              onAllTime={() =>
+                void navigate({
+                  search: (previous) => ({ ...previous, from: undefined, to: undefined, range: "3650d" }),
+                })
+              }
             />
           </div>
         ) : (
@@ -259,9 +264,7 @@ export function Queue(props: QueueProps) {
         <aside
           aria-label="The chosen alert"
           className={
-            isWide
-              ? "w-[min(560px,46vw)] shrink-0 border-l border-line bg-panel"
-              : "absolute inset-0 z-20 bg-panel"
+            isWide ? "w-[min(560px,46vw)] shrink-0 border-l border-line bg-panel" : "absolute inset-0 z-20 bg-panel"
           }
         >
           <AlertPanel
@@ -276,13 +279,7 @@ export function Queue(props: QueueProps) {
         </aside>
       )}
       {sheet !== undefined && (
-        <WorkSheets
-          sheet={sheet}
-          me={me}
-          people={people}
-          exceptionRefusal={exceptionRefusal}
-          onClose={closeSheet}
-        />
+        <WorkSheets sheet={sheet} me={me} people={people} exceptionRefusal={exceptionRefusal} onClose={closeSheet} />
       )}
     </main>
   );

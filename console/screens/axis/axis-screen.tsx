@@ -88,7 +88,10 @@ function ReadableAxis() {
   );
   const seek = useCallback((id: string) => setSought({ id }), []);
   const setShow = useCallback((next: Show) => go({ show: next === "everything" ? next : undefined }), [go]);
-  const zoomOut = useCallback(() => setView(zoomed(settled, ZOOM_OUT, (settled.fromMs + settled.toMs) / 2)), [setView, settled]);
+  const zoomOut = useCallback(
+    () => setView(zoomed(settled, ZOOM_OUT, (settled.fromMs + settled.toMs) / 2)),
+    [setView, settled],
+  );
   const toNeighbour = (step: 1 | -1) => {
     const known = [...new Map([...badAlerts, ...data.alerts].map((one) => [one.id, one])).values()];
     const next = neighbourAlert(known, search.alert, (view.fromMs + view.toMs) / 2, step);

@@ -1,4 +1,4 @@
-import { Link } from "@tanstack/react-router";
+import { lazy, Suspense, useState } from "react";
 import { Sentence } from "../../../components/entities/sentence.tsx";
 import { clockSeconds, duration, full } from "../../../components/time/format.ts";
 import { SectionHeading } from "../../../components/ui/heading.tsx";
@@ -9,29 +9,25 @@ import { DOMAIN_ICON, DOMAIN_WORD, domainOf } from "../../../text/domains.ts";
 import { count } from "../../../text/numbers.ts";
 import { fieldWords, whyOf, type WhyStep } from "./why.ts";
 
+const AlertEvents = lazy(() => import("./alert-events.tsx"));
+
 const FIELDS_SHOWN_MAX = 4;
-const HOUR_MS = 3_600_000;
 
 export function WhyItFired({ alert }: { alert: AlertDetail }) {
   const { lead, steps, closing } = whyOf(alert);
+  const [isListing, setListing] = useState(false);
   return (
     <section>
       <SectionHeading
         right={
           alert.event_count > 0 && (
-            <Link
-              to="/events"
-              search={
-                {
-                  from: new Date(Date.parse(alert.first_event_at) - HOUR_MS).toISOString(),
-                  to: new Date(Date.parse(alert.last_event_at) + HOUR_MS).toISOString(),
-                  source: alert.source,
-                } as never
-              }
+            <button
+              type="button"
+              onClick={() => setListing(true)}
               className="text-xs font-medium text-accent hover:underline"
             >
               {count(alert.event_count, "event")}
-            </Link>
+            </button>
           )
         }
       >
@@ -56,6 +52,9 @@ export function WhyItFired({ alert }: { alert: AlertDetail }) {
       {alert.match?.rule_as === "current" && (
         <p className="mt-1 text-2xs text-ink3">Explained by the rule as it is today.</p>
       )}
+      <Suspense fallback={null}>
+        {isListing && <AlertEvents alert={alert} onClose={() => setListing(false)} />}
+      </Suspense>
     </section>
   );
 }
@@ -89,7 +88,11 @@ function Step({ step, severity }: { step: WhyStep; severity: Severity }) {
           {shown.map((field) => {
             const words = fieldWords(field);
             return (
-              <code key={words} title={`${field.field} ${words}`} className="mono max-w-full truncate rounded bg-hover px-1 text-ink2">
+              <code
+                key={words}
+                title={`${field.field} ${words}`}
+                className="mono max-w-full truncate rounded bg-hover px-1 text-ink2"
+              >
                 {words}
               </code>
             );
