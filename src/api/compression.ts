@@ -107,6 +107,7 @@ function encodingFor(request: FastifyRequest, reply: FastifyReply, payload: unkn
 
 function addVary(reply: FastifyReply): void {
   const before = reply.getHeader("vary");
+  if (typeof before === "string" && /\baccept-encoding\b/i.test(before)) return;
   reply.header("Vary", typeof before === "string" ? `${before}, Accept-Encoding` : "Accept-Encoding");
 }
 

@@ -34,7 +34,14 @@ export function completeDocument(document: OpenapiDocument, endpoints: readonly 
   describeConditions(document.components.schemas);
   removeUnusedSchemas(document);
   nameClientTypes(document);
+  sortSchemas(document);
   return document;
+}
+
+/** The order would otherwise be that in which this process has loaded the schemas, and the document would differ with it. */
+function sortSchemas({ components }: OpenapiDocument): void {
+  const byName = Object.entries(components.schemas).sort(([a], [b]) => (a < b ? -1 : 1));
+  components.schemas = Object.fromEntries(byName);
 }
 
 function openapiPath(path: string): string {
