@@ -17,7 +17,7 @@ import { Ruler, ticksOf } from "./ruler.tsx";
 import type { Traffic } from "./traffic.ts";
 import { paneTransform, useDrawnView } from "./use-drawn-view.ts";
 import { useGestures } from "./use-gestures.ts";
-import { scaleOf, type View } from "./view.ts";
+import { overlaps, scaleOf, type View } from "./view.ts";
 
 export interface AxisProps {
   readonly view: View;
@@ -99,7 +99,11 @@ export function Axis(props: AxisProps) {
   const transform = paneTransform(view, drawn, plotWidth, marginWidth);
   const pane = { width: picture.paneWidth, transform, transformOrigin: "0 0" };
   const markedMark = marked === undefined ? undefined : picture.marks.find(({ event }) => event.id === marked);
-  const label = `${heat === undefined ? count(picture.marks.length, "event") : "Events"} and ${count(alerts.length, "alert")} on one time axis`;
+  const seen = useMemo(
+    () => picture.marks.filter(({ fromMs, toMs }) => overlaps(picture.view, fromMs, toMs)).length,
+    [picture],
+  );
+  const label = `${heat === undefined ? count(seen, "event") : "Events"} and ${count(alerts.length, "alert")} on one time axis`;
   return (
     <div ref={box} className="relative select-none" style={{ minHeight: layout.height }}>
       {width > 0 && (

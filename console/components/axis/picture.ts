@@ -59,7 +59,7 @@ export interface Picture {
 }
 
 const STOP_RADIUS = { full: 8.5, mini: 6.5 };
-const ALERT_ROWS_MAX = { full: 4, mini: 3, ticks: 5, lasting: 3 };
+const ALERT_ROWS_MAX = { full: 4, mini: 3, ticks: 5, lasting: 3, lastingMini: 1 };
 
 export function pictureOf(content: AxisContent, frame: Frame): Picture {
   const { view, width, sizes, isMini, margin, measure } = frame;
@@ -81,16 +81,24 @@ export function pictureOf(content: AxisContent, frame: Frame): Picture {
     scale,
     left: marginWidth,
     right: marginWidth + width,
-    rowsMax: isTicks ? ALERT_ROWS_MAX.ticks : isMini ? ALERT_ROWS_MAX.mini : ALERT_ROWS_MAX.full,
+    rowsMax: isMini ? ALERT_ROWS_MAX.mini : isTicks ? ALERT_ROWS_MAX.ticks : ALERT_ROWS_MAX.full,
     barMin: isTicks ? 4 : isMini ? 5 : 8,
     titles: !isMini && !isTicks,
     chosen: content.chosen,
     measure: (text: string) => measure(text, "title"),
   };
   const alertRows = isTicks
-    ? packTicks(content.alerts, packing, ALERT_ROWS_MAX.lasting)
+    ? packTicks(content.alerts, packing, isMini ? ALERT_ROWS_MAX.lastingMini : ALERT_ROWS_MAX.lasting)
     : packAlerts(content.alerts, packing);
-  const layout = layoutOf({ sizes, alertRows: alertRows.rows, groups, laneUnder, hasTraffic: content.hasTraffic });
+  // Alerts without a bar are told beside the lanes, which takes a row.
+  const isTold = !isMini && alertRows.ongoing.length + alertRows.hidden.length > 0;
+  const layout = layoutOf({
+    sizes,
+    alertRows: Math.max(alertRows.rows, isTold ? 1 : 0),
+    groups,
+    laneUnder,
+    hasTraffic: content.hasTraffic,
+  });
 
   const numberOf = new Map(thread.map(({ id }, index) => [id, index + 1]));
   const points = marks.flatMap((mark) => {

@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useSearch } from "@tanstack/react-router";
-import { useCallback, useEffect, useMemo, useState } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useKeys } from "../../app/keys.ts";
 import { Axis } from "../../components/axis/axis.tsx";
 import { echoesOf } from "../../components/axis/echoes.ts";
@@ -71,11 +71,8 @@ function ReadableAxis() {
   const overview = useMemo(() => overviewRange(view, nowMs), [view, nowMs]);
   const overviewHour = { fromMs: hour(overview.fromMs), toMs: hour(overview.toMs), entities };
   const bad = useQuery({ ...axisAlertsQuery(overviewHour, "critical,high"), enabled: mayReadAlerts });
-  const refetchBad = bad.refetch;
-  useAlertStream(
-    useCallback(() => void refetchBad(), [refetchBad]),
-    useCallback(() => void refetchBad(), [refetchBad]),
-  );
+  const refreshBad = useThrottled(bad.refetch, REFRESH_MS.near);
+  useAlertStream(refreshBad, refreshBad);
 
   const thread = useMemo(() => (alert === undefined ? NO_EVENTS : threadOf(alert)), [alert]);
   const echoes = useMemo(() => echoesOf(thread, data.events), [thread, data.events]);
@@ -171,6 +168,7 @@ function ReadableAxis() {
       <Story
         data={data}
         view={settled}
+        isFollowing={isFollowing}
         show={show}
         thread={thread}
         echoes={echoes}
@@ -186,6 +184,19 @@ function ReadableAxis() {
       />
     </div>
   );
+}
+
+/** At most once in that time, however many alerts are raised at once. */
+function useThrottled(act: () => unknown, everyMs: number): () => void {
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  return useCallback(() => {
+    if (timer.current !== undefined) return;
+    timer.current = setTimeout(() => {
+      timer.current = undefined;
+      act();
+    }, everyMs);
+  }, [act, everyMs]);
 }
 
 const hour = (atMs: number) => Math.ceil(atMs / HOUR_MS) * HOUR_MS;
