@@ -1,4 +1,4 @@
-import { useId, type InputHTMLAttributes, type ReactNode, type TextareaHTMLAttributes } from "react";
+import { useId, type ComponentProps, type ReactNode } from "react";
 
 // Inputs with a visible label. A fault stands under the field that it is about.
 
@@ -46,13 +46,7 @@ const described = (id: string, { hint, fault }: FieldProps) => ({
     : hint !== undefined && { "aria-describedby": `${id}-hint` }),
 });
 
-export function TextField({
-  label,
-  hint,
-  fault,
-  className = "",
-  ...rest
-}: FieldProps & InputHTMLAttributes<HTMLInputElement>) {
+export function TextField({ label, hint, fault, className = "", ...rest }: FieldProps & ComponentProps<"input">) {
   const id = useId();
   return (
     <Labelled id={id} label={label} hint={hint} fault={fault}>
@@ -61,13 +55,7 @@ export function TextField({
   );
 }
 
-export function TextArea({
-  label,
-  hint,
-  fault,
-  className = "",
-  ...rest
-}: FieldProps & TextareaHTMLAttributes<HTMLTextAreaElement>) {
+export function TextArea({ label, hint, fault, className = "", ...rest }: FieldProps & ComponentProps<"textarea">) {
   const id = useId();
   return (
     <Labelled id={id} label={label} hint={hint} fault={fault}>
@@ -117,7 +105,7 @@ interface CheckProps {
 
 export function Check({ label, checked, onChange, disabled = false }: CheckProps) {
   return (
-    <label className="inline-flex items-center gap-2 text-sm">
+    <label className="inline-flex min-h-6 items-center gap-2 text-sm">
       <input
         type="checkbox"
         checked={checked}
