@@ -1,0 +1,63 @@
+import { queryOptions } from "@tanstack/react-query";
+import type { AlertFilters } from "./alerts.ts";
+import { answered, api, type Severity } from "./client.ts";
+import { SEVERITIES } from "./severity.ts";
+
+// Counts of alerts by the service's aggregations.
+
+export interface SearchAnswer {
+  readonly buckets?: readonly SearchBucket[];
+  readonly value?: number;
+  readonly sum?: number | null;
+  readonly max?: unknown;
+  readonly min?: unknown;
+}
+
+export interface SearchBucket {
+  readonly key: string | number | boolean;
+  readonly count: number;
+  readonly [name: string]: SearchAnswer | string | number | boolean;
+}
+
+interface SearchResult {
+  readonly total: number;
+  readonly aggregations: Readonly<Record<string, SearchAnswer>>;
+}
+
+/** Aggregations over the alerts that match; the alerts themselves are left out. */
+export async function searchAlerts(filters: AlertFilters, aggs: object, signal: AbortSignal): Promise<SearchResult> {
+  const body = { query: { filters }, limit: 0, aggs };
+  const { data } = await answered(api.POST("/v1/alerts/search", { body: body as never, signal }));
+  return data as SearchResult;
+}
+
+export interface HistogramBucket {
+  readonly atMs: number;
+  readonly counts: Readonly<Partial<Record<Severity, number>>>;
+}
+
+/** How many alerts of each severity, by the time of their last event. */
+export const alertHistogramQuery = (filters: AlertFilters, stepMs: number) =>
+  queryOptions({
+    queryKey: ["alerts", "histogram", filters, stepMs],
+    queryFn: async ({ signal }): Promise<HistogramBucket[]> => {
+      const { aggregations } = await searchAlerts(
+        filters,
+        {
+          severities: {
+            terms: { field: "severity", size: SEVERITIES.length },
+            aggs: { when: { histogram: { field: "last_event_at", interval: `${Math.round(stepMs / 1000)}s` } } },
+          },
+        },
+        signal,
+      );
+      const byTime = new Map<number, Partial<Record<Severity, number>>>();
+      for (const bucket of aggregations["severities"]!.buckets!) {
+        for (const { key, count } of (bucket["when"] as SearchAnswer).buckets!) {
+          const atMs = Date.parse(String(key));
+          byTime.set(atMs, { ...byTime.get(atMs), [String(bucket.key)]: count });
+        }
+      }
+      return [...byTime].map(([atMs, counts]) => ({ atMs, counts })).toSorted((a, b) => a.atMs - b.atMs);
+    },
+  });
