@@ -96,6 +96,14 @@ function isTyping(target: EventTarget | null): boolean {
   );
 }
 
+/** Enter and Space already mean something on what has the focus. */
+function isPressing(event: KeyboardEvent): boolean {
+  const target = event.target instanceof Element ? event.target : null;
+  return (
+    (event.key === "Enter" || event.key === " ") && target?.closest("button, a[href], summary, [role=option]") != null
+  );
+}
+
 function pressed(event: KeyboardEvent): string {
   if (event.ctrlKey) return `Control+${event.key.toLowerCase()}`;
   if (event.metaKey) return `Meta+${event.key.toLowerCase()}`;
@@ -137,7 +145,7 @@ const isFirstOfTwo = (key: string) =>
 /** Called once, at the start. */
 export function listenForKeys(): void {
   addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.altKey || event.isComposing) return;
+    if (event.defaultPrevented || event.altKey || event.isComposing || isPressing(event)) return;
     const key = pressed(event);
     const isChord = /^(Control|Meta)\+/.test(key);
     const mayAct = isChord || (!isTyping(event.target) && (getPreferences().shortcuts === "on" || key === "Escape"));
