@@ -1,7 +1,11 @@
 import { expect, test } from "vitest";
 import { boolOf, fieldAt, wordsOf, type Condition } from "./event-conditions.ts";
 
-const condition = (field: string, operator: Condition["operator"], value: string): Condition => ({ field, operator, value });
+const condition = (field: string, operator: Condition["operator"], value: string): Condition => ({
+  field,
+  operator,
+  value,
+});
 
 test("nothing to ask for", () => {
   expect(boolOf([], [])).toBeUndefined();
@@ -38,7 +42,16 @@ test.each([
 test("networks and texts of one field are alternatives as well", () => {
   const bool = boolOf([condition("raw.ip", "=", "10.0.0.0/8"), condition("raw.ip", "=", "192.0.2.1")], []);
   expect(bool).toEqual({
-    must: [{ bool: { should: [{ field: "raw.ip", cidr: "10.0.0.0/8" }, { field: "raw.ip", equals: "192.0.2.1" }] } }],
+    must: [
+      {
+        bool: {
+          should: [
+            { field: "raw.ip", cidr: "10.0.0.0/8" },
+            { field: "raw.ip", equals: "192.0.2.1" },
+          ],
+        },
+      },
+    ],
   });
 });
 

@@ -36,7 +36,8 @@ export function threadStops(points: readonly ThreadPoint[], radius: number): Thr
     for (const point of lane.toSorted((a, b) => a.x - b.x)) {
       const run = [point];
       // A stop grows as it takes another one in, and may then touch the one before it.
-      while (runs.length > 0 && areClose(stopOf(runs.at(-1)!, radius), stopOf(run, radius))) run.unshift(...runs.pop()!);
+      while (runs.length > 0 && areClose(stopOf(runs.at(-1)!, radius), stopOf(run, radius)))
+        run.unshift(...runs.pop()!);
       runs.push(run);
     }
     stops.push(...runs.map((run) => stopOf(run, radius)));

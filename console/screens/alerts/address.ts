@@ -92,7 +92,11 @@ export function readList(search: Search, saved: readonly View[]): ListState {
 const isSame = (a: FilterTexts, b: FilterTexts) => FILTER_NAMES.every((name) => a[name] === b[name]);
 
 /** The part of the address that changes one filter; undefined takes it away. */
-export function writeFilter(state: ListState, name: FilterName, text: string | undefined): Record<string, string | undefined> {
+export function writeFilter(
+  state: ListState,
+  name: FilterName,
+  text: string | undefined,
+): Record<string, string | undefined> {
   const inView = state.view?.filters[name];
   if (text === undefined) return { [name]: inView === undefined ? undefined : ANY };
   return { [name]: text === inView ? undefined : text };

@@ -1,13 +1,30 @@
 import { expect, test } from "vitest";
-import { readColumns, readFilter, readSort, toggled, withCondition, writeFilter, writeSort } from "./address.ts";
+import {
+  readColumns,
+  readFilter,
+  readSort,
+  toggled,
+  withCondition,
+  writeColumns,
+  writeFilter,
+  writeSort,
+} from "./address.ts";
 
 test("source, type and severity have parameters of their own", () => {
-  const search = { search: "ada", source: "custom", type: undefined, severity: "critical,high", filter: "raw.user!=root" };
+  const search = {
+    search: "ada",
+    source: "custom",
+    type: undefined,
+    severity: "critical,high",
+    filter: "raw.user!=root",
+  };
   expect(writeFilter(readFilter(search))).toEqual(search);
 });
 
 test("what is no severity is left out", () => {
-  expect(readFilter({ severity: "urgent,low" }).conditions).toEqual([{ field: "severity", operator: "=", value: "low" }]);
+  expect(readFilter({ severity: "urgent,low" }).conditions).toEqual([
+    { field: "severity", operator: "=", value: "low" },
+  ]);
 });
 
 test("the same condition counts once", () => {
@@ -35,6 +52,9 @@ test("comparisons have no opposite to remove", () => {
 });
 
 test("columns and order", () => {
+  expect(readColumns(undefined)).toEqual(["type"]);
+  expect(writeColumns(["type"])).toBeUndefined();
+  expect(readColumns(writeColumns([]))).toEqual([]);
   expect(readColumns("user,raw.user,raw.door")).toEqual(["raw.user", "raw.door"]);
   expect(readSort(undefined)).toEqual({ field: "timestamp", isDescending: true });
   expect(writeSort(readSort("-raw.dst_port"))).toBe("-raw.dst_port");

@@ -87,12 +87,17 @@ export function toggled(filter: EventFilter, field: string, value: string, isOut
 export const isEmptyFilter = ({ conditions, words }: EventFilter) => conditions.length === 0 && words === "";
 
 const COLUMNS_MAX = 8;
+const COLUMNS_DEFAULT = "type";
+const NO_COLUMNS = "none";
 
-export function readColumns(text: string | undefined): string[] {
-  return [...new Set(values(text).map(fieldPath))].slice(0, COLUMNS_MAX);
+export function readColumns(text: string = COLUMNS_DEFAULT): string[] {
+  return text === NO_COLUMNS ? [] : [...new Set(values(text).map(fieldPath))].slice(0, COLUMNS_MAX);
 }
 
-export const writeColumns = (columns: readonly string[]) => (columns.length === 0 ? undefined : columns.join(","));
+export function writeColumns(columns: readonly string[]): string | undefined {
+  const text = columns.length === 0 ? NO_COLUMNS : columns.join(",");
+  return text === COLUMNS_DEFAULT ? undefined : text;
+}
 
 export interface EventSort {
   readonly field: string;

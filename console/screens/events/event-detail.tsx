@@ -22,6 +22,7 @@ export interface FieldActions {
 
 /** Everything that an event says, with what can be done with each value. */
 export function EventDetail({ event, actions }: { event: Event; actions: FieldActions }) {
+  const rows = fieldRows(event);
   const atMs = Date.parse(event.timestamp);
   const link = `${location.origin}/events?${new URLSearchParams({
     from: new Date(atMs - AROUND_MS).toISOString(),
@@ -55,14 +56,25 @@ export function EventDetail({ event, actions }: { event: Event; actions: FieldAc
           <span className="text-xs">Link</span>
         </CopyButton>
       </div>
-      <ul aria-label="Fields" className="text-xs">
-        {fieldRows(event).map((row, index) => (
-          // Elements of a list share their path, and the fields of an event never change places.
-          // oxlint-disable-next-line react/no-array-index-key
-          <Field key={index} row={row} actions={actions} />
-        ))}
-      </ul>
+      <div className="grid gap-x-10 xl:grid-cols-2">
+        <Fields label="What was sent" rows={rows.filter(isSent)} actions={actions} />
+        <Fields label="What is known besides" rows={rows.filter((row) => !isSent(row))} actions={actions} />
+      </div>
     </div>
+  );
+}
+
+const isSent = ({ path }: FieldRow) => path === "raw" || path.startsWith("raw.");
+
+function Fields({ label, rows, actions }: { label: string; rows: readonly FieldRow[]; actions: FieldActions }) {
+  return (
+    <ul aria-label={label} className="min-w-0 text-xs">
+      {rows.map((row, index) => (
+        // Elements of a list share their path, and the fields of an event never change places.
+        // oxlint-disable-next-line react/no-array-index-key
+        <Field key={index} row={row} actions={actions} />
+      ))}
+    </ul>
   );
 }
 
@@ -101,14 +113,14 @@ function Field({ row, actions }: { row: FieldRow; actions: FieldActions }) {
     <li
       data-field={row.path}
       data-value={value ?? undefined}
-      className="group grid min-h-6 grid-cols-[minmax(120px,220px)_minmax(0,1fr)_auto] items-start gap-3 rounded hover:bg-hover/70 max-sm:grid-cols-[110px_minmax(0,1fr)]"
+      className="group grid min-h-6 grid-cols-[minmax(120px,190px)_minmax(0,1fr)_auto] items-start gap-3 rounded hover:bg-hover/70 max-sm:grid-cols-[110px_minmax(0,1fr)]"
     >
       <span className="mono truncate py-0.5 text-ink3" style={indent} title={row.path}>
         {row.name}
       </span>
       <span className="py-0.5">{value === null ? <i className="text-ink3">null</i> : <Value row={row} />}</span>
       {value !== null && (
-        <span className="flex opacity-0 group-focus-within:opacity-100 group-hover:opacity-100 max-sm:col-span-2 max-sm:opacity-100">
+        <span className="-my-0.5 flex items-center opacity-0 group-focus-within:opacity-100 group-hover:opacity-100 max-sm:col-span-2 max-sm:opacity-100">
           <FieldButton
             icon="plus"
             label={`Filter for ${row.name} ${value}`}

@@ -47,13 +47,14 @@ export function EventList(props: EventListProps) {
     estimateSize: () => ROW_HEIGHT + 1,
     getItemKey: useCallback((index: number) => rows[index]!.id, [rows]),
     overscan: 12,
-    onChange: (instance) => {
-      const items = instance.getVirtualItems();
-      if (items.length === 0) return;
-      if (items.at(-1)!.index >= rows.length - NEAR_ROWS) onNearEnd();
-      if (items[0]!.index < NEAR_ROWS) onNearStart();
-    },
   });
+  const items = list.getVirtualItems();
+  const firstIndex = items[0]?.index ?? 0;
+  const lastIndex = items.at(-1)?.index ?? 0;
+  useEffect(() => {
+    if (lastIndex >= rows.length - NEAR_ROWS) onNearEnd();
+    else if (firstIndex < NEAR_ROWS) onNearStart();
+  }, [firstIndex, lastIndex, rows.length, onNearEnd, onNearStart]);
 
   const tellReading = () => onReading(hover.current.isOver || hover.current.isScrolled);
   const noteAnchor = () => {
@@ -163,7 +164,7 @@ export function EventList(props: EventListProps) {
           </div>
         </div>
         <div role="rowgroup" className="relative" style={{ height: list.getTotalSize() }}>
-          {list.getVirtualItems().map((item) => {
+          {items.map((item) => {
             const event = rows[item.index]!;
             return (
               <div
@@ -220,7 +221,7 @@ function SortHeader({ label, field, sort, onSort, className = "", children }: So
         type="button"
         title={`Sort by ${label}`}
         onClick={() => onSort(field)}
-        className="flex h-6 min-w-0 items-center gap-1 hover:text-ink"
+        className="flex h-6 min-w-8 items-center gap-1 hover:text-ink"
       >
         <span className="truncate">{label}</span>
         {isSorted && <Icon name={sort.isDescending ? "chevron-down" : "chevron-up"} size={12} />}

@@ -57,9 +57,9 @@ export const EventRow = memo(function EventRow(props: EventRowProps) {
         role="cell"
         dateTime={event.timestamp}
         title={event.timestamp}
-        className="mono whitespace-nowrap text-ink3 max-sm:order-4"
+        className="mono whitespace-nowrap text-ink2 max-sm:order-4"
       >
-        {hasDay && <span className="max-sm:hidden">{day(event.timestamp)} </span>}
+        {hasDay && <span className="text-ink3 max-sm:hidden">{day(event.timestamp)} </span>}
         {clockSeconds(event.timestamp)}
       </time>
       <span role="cell" className="grid max-sm:order-2">

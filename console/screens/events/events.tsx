@@ -37,7 +37,7 @@ import { useEventRows } from "./use-event-rows.ts";
 import { useHeldRange } from "./use-held-range.ts";
 import { useTail } from "./use-tail.ts";
 
-const BARS_MAX = 120;
+const BARS_MAX = 180;
 const DAY_MS = 86_400_000;
 /** How often to count what is new. */
 const COUNT_NEW_MS = 30_000;
@@ -51,7 +51,6 @@ export function Events() {
     () => new Set(search.event === undefined ? [] : [search.event]),
   );
   const [isReading, setReading] = useState(false);
-  const [isHeld, setHeld] = useState(false);
 
   const { search: words, source, type, severity, filter: text } = search;
   const filter = useMemo(
@@ -66,7 +65,7 @@ export function Events() {
 
   const canTail = isRelative && sort.field === NEWEST_FIRST.field && sort.isDescending;
   const isLive = search.live !== undefined && canTail;
-  const isPaused = isReading || isHeld || cursor !== undefined;
+  const isPaused = isReading || cursor !== undefined;
   const live = useTail({ isOn: isLive, isPaused, filter, onOpen: refresh });
   const list = useEventRows(question, sort, live.tail.shown);
   const step = histogramStep(toMs - fromMs, BARS_MAX);
@@ -123,6 +122,7 @@ export function Events() {
   const reload = () => {
     setCursor(undefined);
     setReading(false);
+    live.clear();
     refresh();
   };
   const toggleTail = () => {
@@ -130,7 +130,8 @@ export function Events() {
       showToast("The live tail needs a time that ends now, and the newest first.");
       return;
     }
-    setHeld(false);
+    // What the tail has shown stays in the list.
+    if (isLive) refresh();
     go({ live: isLive ? undefined : "1" }, true);
   };
   const freshCount = fresh.data ?? 0;
@@ -151,7 +152,7 @@ export function Events() {
           </Button>
           <ColumnMenu range={range} columns={columns} onColumn={onColumn} />
           <Button
-            icon={isLive ? (isHeld ? "play" : "pause") : "radio"}
+            icon={isLive ? "pause" : "radio"}
             hint={keyLabel(KEYS.events.tail.keys[0])}
             aria-pressed={isLive}
             disabled={!canTail}
@@ -214,11 +215,15 @@ export function Events() {
           )}
           <LinkedEvent id={search.event} rows={list.rows} isPending={list.isPending} actions={actions} />
           {list.error !== null && list.isPending ? (
-            <Failure error={list.error} onRetry={list.retry} />
+            <div className="flex-1 overflow-y-auto">
+              <Failure error={list.error} onRetry={list.retry} />
+            </div>
           ) : list.isPending ? (
             <Skeleton className="m-4 flex-1" />
           ) : isEmpty ? (
-            <Nothing question={question} filter={filter} onFilter={setFilter} />
+            <div className="flex-1 overflow-y-auto">
+              <Nothing question={question} filter={filter} onFilter={setFilter} />
+            </div>
           ) : (
             <EventList
               rows={list.rows}
@@ -242,9 +247,7 @@ export function Events() {
           <KeyHints />
         </section>
       </div>
-      {sheet === "export" && (
-        <ExportSheet question={question} columns={columns} onClose={() => setSheet(undefined)} />
-      )}
+      {sheet === "export" && <ExportSheet question={question} columns={columns} onClose={() => setSheet(undefined)} />}
       <Sheet open={sheet === "facets"} onClose={() => setSheet(undefined)} title="Values">
         <Facets question={question} filter={filter} onFilter={onFilter} />
       </Sheet>

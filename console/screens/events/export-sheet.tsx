@@ -79,8 +79,8 @@ export function ExportSheet({ question, columns, onClose }: ExportSheetProps) {
           {choice === "shown" && <p className="mono text-xs text-ink3">{chosen.map(fieldName).join(", ")}</p>}
         </div>
         <p className="text-xs text-ink3">
-          {dateTime(question.fromMs)} to {dateTime(question.toMs)}, with the filters of the list. The file is kept for 24
-          hours.
+          {dateTime(question.fromMs)} to {dateTime(question.toMs)}, with the filters of the list. The file is kept for
+          24 hours.
         </p>
         <section>
           <SectionHeading>Files of this key</SectionHeading>

@@ -74,6 +74,7 @@ function FacetPart({ facet, isOpen, values, filter, onToggle, onFilter }: FacetP
   const [isWhole, setWhole] = useState(false);
   const all = inOrder(facet.field, values?.values ?? []);
   const shown = all.slice(0, isWhole ? SHOWN_MAX : SHOWN_FIRST);
+  const isEmpty = isOpen && values !== undefined && all.length === 0;
   const most = Math.max(1, ...all.map(({ count }) => count));
   const left = all.length - shown.length;
   const hidden = isWhole || left === 0 ? (values?.others ?? 0) : 0;
@@ -88,14 +89,13 @@ function FacetPart({ facet, isOpen, values, filter, onToggle, onFilter }: FacetP
         >
           <Icon name={isOpen ? "chevron-down" : "chevron-right"} size={13} className="text-ink3" />
           {facet.name}
+          {isEmpty && <span className="ml-auto text-2xs font-normal text-ink3">none</span>}
         </button>
       </h3>
       {isOpen &&
         (values === undefined ? (
           <Skeleton className="mx-2 h-36" />
-        ) : all.length === 0 ? (
-          <p className="px-2 pb-1 pl-7 text-2xs text-ink3">None of these events has one.</p>
-        ) : (
+        ) : isEmpty ? null : (
           <ul className="pb-1.5">
             {shown.map(({ value, count }) => (
               <FacetValue
@@ -159,7 +159,7 @@ function FacetValue({ field, value, count, share, filter, onFilter }: FacetValue
         }}
         aria-current={isChosen || undefined}
         title={`${words}: ${exact(count)}`}
-        className={`relative flex h-6 items-center gap-2 rounded px-2 pl-7 text-xs hover:bg-hover ${isChosen ? "bg-accent-soft text-accent" : "text-ink2 hover:text-ink"}`}
+        className={`relative isolate flex h-6 items-center gap-2 rounded px-2 pl-7 text-xs hover:bg-hover ${isChosen ? "bg-accent-soft text-accent" : "text-ink2 hover:text-ink"}`}
       >
         {isChosen && <Icon name="check" size={12} className="absolute left-2" label="chosen" />}
         {field === "severity" && !isChosen && (
@@ -171,8 +171,8 @@ function FacetValue({ field, value, count, share, filter, onFilter }: FacetValue
         <span className="text-2xs text-ink3">{short(count)}</span>
         <span
           aria-hidden
-          className="absolute bottom-0 left-7 h-px bg-accent/60"
-          style={{ width: `calc((100% - 36px) * ${share.toFixed(3)})` }}
+          className="absolute inset-y-0.5 left-6 -z-10 rounded-sm bg-accent/10"
+          style={{ width: `calc((100% - 28px) * ${share.toFixed(3)})` }}
         />
       </Link>
     </li>

@@ -34,10 +34,12 @@ export function FilterBar({ filter, range, onChange }: FilterBarProps) {
     const more = conditions.reduce(withCondition, filter);
     onChange({ ...more, words: [filter.words, words].filter((part) => part !== "").join(" ") });
     type("");
+    setOpen(false);
   };
   const type = (typed: string) => {
     setText(typed);
     setHighlighted(-1);
+    setOpen(true);
   };
   const choose = (suggestion: Suggestion) => {
     if (suggestion.isComplete) submit(suggestion.text);
@@ -53,6 +55,7 @@ export function FilterBar({ filter, range, onChange }: FilterBarProps) {
     const last = filter.conditions.at(-1);
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
+      setOpen(true);
       const step = event.key === "ArrowDown" ? 1 : -1;
       const count = suggestions.length + 1;
       if (suggestions.length > 0) setHighlighted(((highlighted + 1 + step + count) % count) - 1);
@@ -111,6 +114,7 @@ export function FilterBar({ filter, range, onChange }: FilterBarProps) {
           placeholder="user=admin, or words…"
           value={text}
           onFocus={() => setOpen(true)}
+          onPointerDown={() => setOpen(true)}
           onBlur={() => setOpen(false)}
           onChange={({ target }) => type(target.value)}
           onKeyDown={onKeyDown}

@@ -20,7 +20,7 @@ test.each([
   condition("raw.a=b,c", "!=", "x=y!~<z"),
   condition("raw.dst_port", ">=", "1024"),
   condition("raw.user", "=", "\\*"),
-  condition("raw.door", "=", "Loading dock, \"east\" <b>"),
+  condition("raw.door", "=", 'Loading dock, "east" <b>'),
 ])("%j survives the address", (one) => {
   const other = condition("raw.user", "!~", "x");
   expect(readConditions(writeConditions([one, other, one])!)).toEqual([one, other, one]);

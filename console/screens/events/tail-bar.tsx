@@ -9,7 +9,12 @@ interface TailBarProps {
   readonly onReload: () => void;
 }
 
-const STATES = { off: "", connecting: "Connecting…", live: "Live", offline: "The stream is interrupted; trying again…" };
+const STATES = {
+  off: "",
+  connecting: "Connecting…",
+  live: "Live",
+  offline: "The stream is interrupted; trying again…",
+};
 
 /** What the live tail does: it follows, or waits while somebody reads. */
 export function TailBar({ live, isPaused, onShow, onReload }: TailBarProps) {

@@ -36,6 +36,8 @@ export interface LiveTail {
   readonly tail: Tail;
   readonly state: TailState;
   readonly letIn: () => void;
+  /** Forgets what it showed: the list has it. */
+  readonly clear: () => void;
 }
 
 /** Events as they come. While somebody reads, they wait. */
@@ -95,5 +97,5 @@ export function useTail({ isOn, isPaused, filter, onOpen }: TailOptions): LiveTa
     if (!isPaused) setTail((before) => (before.waiting.length === 0 ? before : letIn(before)));
   }, [isPaused]);
 
-  return { tail, state, letIn: () => setTail(letIn) };
+  return { tail, state, letIn: () => setTail(letIn), clear: () => setTail(EMPTY_TAIL) };
 }

@@ -41,7 +41,10 @@ test("a frozen order keeps places: nothing new comes in, nothing that was there 
 describe("the name of a group", () => {
   test.each([
     [["Door Archive was forced", "Door Main entrance was forced"], "Door … was forced"],
-    [["eva connected from several countries", "ben connected from several countries"], "… connected from several countries"],
+    [
+      ["eva connected from several countries", "ben connected from several countries"],
+      "… connected from several countries",
+    ],
     [["One title"], "One title"],
     [["A b", "C d"], "Network: ids high"],
     [[], "network.ids_high"],
