@@ -6,7 +6,8 @@ import { Empty } from "../../components/ui/states.tsx";
 import { anyEventQuery, eventTotalQuery, type EventQuestion } from "../../data/events.ts";
 import { count } from "../../text/numbers.ts";
 import { isEmptyFilter, without, type EventFilter } from "./address.ts";
-import { conditionText } from "./words.ts";
+import { fieldName } from "./filter-text.ts";
+import { conditionText, conditionWords } from "./words.ts";
 
 interface NothingProps {
   readonly question: EventQuestion;
@@ -44,11 +45,21 @@ const WAYS_MAX = 6;
 const LONGEST = "90d";
 const LONGEST_MS = 90 * 86_400_000;
 
+/** Values of one field that are asked for go together: any of them is enough already. */
 function waysOut(filter: EventFilter): Way[] {
-  const ways: Way[] = filter.conditions.map((condition) => ({
-    words: `without ${conditionText(condition)}`,
-    filter: without(filter, condition),
-  }));
+  const ways: Way[] = [];
+  const told = new Set<string>();
+  for (const condition of filter.conditions) {
+    const { field, operator } = condition;
+    if (operator !== "=") {
+      const words = operator.startsWith("!") ? `if it may be ${conditionWords(condition).value}` : "";
+      ways.push({ words: words || `without ${conditionText(condition)}`, filter: without(filter, condition) });
+    } else if (!told.has(field)) {
+      told.add(field);
+      const others = filter.conditions.filter((other) => other.field !== field || other.operator !== "=");
+      ways.push({ words: `without the ${fieldName(field)}`, filter: { ...filter, conditions: others } });
+    }
+  }
   if (filter.words !== "") ways.push({ words: "without the words", filter: { ...filter, words: "" } });
   return ways.slice(0, WAYS_MAX);
 }
@@ -72,7 +83,7 @@ function NothingMatches({ question, filter, onFilter }: NothingProps) {
             total !== undefined &&
             total > 0 && (
               <li key={way.words}>
-                <button type="button" className="text-accent underline" onClick={() => onFilter(way.filter)}>
+                <button type="button" className="h-6 text-accent underline" onClick={() => onFilter(way.filter)}>
                   {count(total, "event")} {way.words}
                 </button>
               </li>
@@ -81,7 +92,7 @@ function NothingMatches({ question, filter, onFilter }: NothingProps) {
         })}
         {longer.data !== undefined && longer.data > 0 && (
           <li>
-            <button type="button" className="text-accent underline" onClick={() => setRange({ range: LONGEST })}>
+            <button type="button" className="h-6 text-accent underline" onClick={() => setRange({ range: LONGEST })}>
               {count(longer.data, "event")} in the {presetLabel(LONGEST).toLowerCase()}
             </button>
           </li>

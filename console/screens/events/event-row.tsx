@@ -27,10 +27,11 @@ export const EventRow = memo(function EventRow(props: EventRowProps) {
   const { event, columns, hasDay, isCursor, isOpen, isNew, onToggle } = props;
   const domain = domainOf(event.source);
   return (
+    // Pointing anywhere opens the row; the button does it for keys and readers.
+    // oxlint-disable-next-line jsx-a11y/click-events-have-key-events
     <div
       role="row"
       aria-current={isCursor || undefined}
-      // Pointing anywhere opens the row; the button does it for keys and readers.
       onClick={({ target }) => {
         if ((target as Element).closest("a, button") === null && getSelection()?.isCollapsed !== false) {
           onToggle(event.id);

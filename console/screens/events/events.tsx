@@ -145,8 +145,10 @@ export function Events() {
     <main className="flex h-full min-h-0 flex-col">
       <div className="flex flex-wrap items-start gap-2 px-4 pt-3">
         <h1 className="mr-1 text-lg leading-8 font-semibold tracking-tight">Events</h1>
-        <FilterBar filter={filter} range={range} onChange={setFilter} />
-        <div className="flex gap-2">
+        <div className="min-w-0 flex-1 max-sm:order-last max-sm:basis-full">
+          <FilterBar filter={filter} range={range} onChange={setFilter} />
+        </div>
+        <div className="flex gap-2 max-sm:ml-auto">
           <Button className="lg:hidden" icon="list-filter" onClick={() => setSheet("facets")}>
             Values
           </Button>

@@ -75,7 +75,7 @@ export function FilterBar({ filter, range, onChange }: FilterBarProps) {
   return (
     <form
       role="search"
-      className="relative min-w-0 flex-1"
+      className="relative"
       onSubmit={(event) => {
         event.preventDefault();
         const chosen = suggestions[highlighted];

@@ -3,13 +3,13 @@ import { OPERATORS, type Condition, type Operator } from "../../data/event-condi
 // Conditions as text: in the address (`raw.user=admin,type!=dns_query`) and as a person types them (`user=admin door="Loading dock"`).
 
 const CONDITIONS_MAX = 50;
-const TOP_FIELDS = ["id", "type", "source", "class", "severity", "timestamp"];
+const TOP_FIELDS = new Set(["id", "type", "source", "class", "severity", "timestamp"]);
 /** Longest first, so that `>=` is not read as `>`. */
 const BY_LENGTH = OPERATORS.toSorted((a, b) => b.length - a.length);
-const OPERATOR_START = new Set([..."=!~<>"]);
+const OPERATOR_START = new Set("=!~<>");
 
 export function fieldPath(name: string): string {
-  return TOP_FIELDS.includes(name) || /^(raw|enrichment)\./.test(name) ? name : `raw.${name}`;
+  return TOP_FIELDS.has(name) || /^(raw|enrichment)\./.test(name) ? name : `raw.${name}`;
 }
 
 /** `raw.user` is shown as `user`: nearly all fields are of `raw`. */

@@ -32,7 +32,7 @@ export function Notes({ filter, counts, hasWordIndex, onReplace }: NotesProps) {
             <>
               {" "}
               Did you mean{" "}
-              <button type="button" className="mono text-accent underline" onClick={() => onReplace(unknown)}>
+              <button type="button" className="mono h-6 text-accent underline" onClick={() => onReplace(unknown)}>
                 {fieldName(unknown.suggestion)}
               </button>
               ?

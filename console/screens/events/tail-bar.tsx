@@ -41,7 +41,7 @@ export function TailBar({ live, isPaused, onShow, onReload }: TailBarProps) {
       {tail.skipped > 0 && (
         <p className="ml-auto text-ink2">
           {exact(tail.skipped)} skipped to keep up.{" "}
-          <button type="button" className="text-accent underline" onClick={onReload}>
+          <button type="button" className="h-6 text-accent underline" onClick={onReload}>
             Load them
           </button>
         </p>

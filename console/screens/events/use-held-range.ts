@@ -10,14 +10,16 @@ export interface HeldRange {
   readonly refresh: () => void;
 }
 
+const now = () => Date.now();
+
 /** A range that follows the clock ends when the question was asked, so that no row moves while somebody reads. */
 export function useHeldRange(question: string): HeldRange {
   const range = useRange();
   const key = `${question} ${rangeKey(range)}`;
-  const [held, setHeld] = useState(() => ({ key, asOfMs: Date.now() }));
+  const [held, setHeld] = useState(() => ({ key, asOfMs: now() }));
   // Another question is asked now. Setting state while rendering renders again before anything is shown.
-  if (held.key !== key) setHeld({ key, asOfMs: Date.now() });
-  const refresh = () => setHeld({ key, asOfMs: Date.now() });
+  if (held.key !== key) setHeld({ key, asOfMs: now() });
+  const refresh = () => setHeld({ key, asOfMs: now() });
   if (!range.isRelative) return { fromMs: range.fromMs, toMs: range.toMs, isRelative: false, refresh };
   const lengthMs = range.toMs - range.fromMs;
   return { fromMs: held.asOfMs - lengthMs, toMs: held.asOfMs, isRelative: true, refresh };

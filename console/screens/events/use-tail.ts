@@ -53,8 +53,6 @@ export function useTail({ isOn, isPaused, filter, onOpen }: TailOptions): LiveTa
 
   useEffect(() => {
     if (!isOn) return;
-    setTail(EMPTY_TAIL);
-    setState("connecting");
     let batch: Event[] = [];
     let source: EventSource;
     let retry: ReturnType<typeof setTimeout> | undefined;
@@ -79,10 +77,14 @@ export function useTail({ isOn, isPaused, filter, onOpen }: TailOptions): LiveTa
     };
     connect();
     const timer = setInterval(() => {
-      if (batch.length === 0) return;
+      const { isPaused } = current.current;
+      if (batch.length === 0 && isPaused) return;
       const events = batch;
       batch = [];
-      setTail((before) => arrived(before, events, current.current.isPaused));
+      setTail((before) => {
+        const next = arrived(before, events, isPaused);
+        return isPaused || next.waiting.length === 0 ? next : letIn(next);
+      });
     }, SHOW_MS);
     return () => {
       clearInterval(timer);
@@ -93,9 +95,10 @@ export function useTail({ isOn, isPaused, filter, onOpen }: TailOptions): LiveTa
     };
   }, [isOn, address, matches]);
 
-  useEffect(() => {
-    if (!isPaused) setTail((before) => (before.waiting.length === 0 ? before : letIn(before)));
-  }, [isPaused]);
-
-  return { tail, state, letIn: () => setTail(letIn), clear: () => setTail(EMPTY_TAIL) };
+  return {
+    tail,
+    state: isOn && state === "off" ? "connecting" : state,
+    letIn: () => setTail(letIn),
+    clear: () => setTail(EMPTY_TAIL),
+  };
 }
