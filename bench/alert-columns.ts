@@ -11,6 +11,7 @@ import { DAY_MS } from "../src/lib/time.ts";
 import { PER_PAGE_DEFAULT, PER_PAGE_MAX } from "../src/model/page.ts";
 import type { AlertFilter, AlertSort } from "../src/store/ports/alert-store.ts";
 import { AlertColumns, type AlertCells, type Selection } from "../src/store/sqlite/cases/alert-columns.ts";
+import { addAlertFields } from "../src/store/sqlite/cases/alert-row-fields.ts";
 import { ALERT_SCHEMA, AlertTables } from "../src/store/sqlite/cases/alert-tables.ts";
 import { Statements } from "../src/store/sqlite/cases/prepared-statements.ts";
 import { openShared } from "../src/store/sqlite/sqlite.ts";
@@ -93,7 +94,7 @@ function measure(folder: string, size: number): Measurement[] {
   return measurements;
 }
 
-const openToday = (folder: string) => openShared(join(folder, "today.db"), [ALERT_SCHEMA], CACHE);
+const openToday = (folder: string) => openShared(join(folder, "today.db"), [ALERT_SCHEMA, addAlertFields], CACHE);
 const openIndexed = (folder: string) => openShared(join(folder, "indexed.db"), [], CACHE);
 
 function memory(): number {

@@ -43,7 +43,12 @@ function newAlert(random: Random, slot: number, createdAt: number, endMs: number
     eventCount: Math.floor(EVENTS_MAX ** random.next()),
     firstAcknowledgedAt: status === "open" ? null : acknowledgedAt,
     resolvedAt: status === "resolved" ? acknowledgedAt + random.below(DAY_MS) : null,
-    tags: "[]",
+    firstEventAt: createdAt - random.below(MINUTE_MS),
+    groupField: null,
+    groupValue: null,
+    tags: [],
+    entities: [],
+    threatScore: null,
   };
 }
 

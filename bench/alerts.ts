@@ -16,7 +16,7 @@ import { DATA_FOLDER, ms, spreadOf, type Measurement } from "./figures.ts";
 
 // Lists over a hundred thousand alerts with every kind of filter, and bulk transitions of five hundred, through HTTP.
 
-const ALERTS = 100_000;
+export const ALERTS = 100_000;
 const COMMIT_SIZE = 500;
 const ROUNDS = 15;
 const BULK_SIZE = 500;
@@ -28,9 +28,14 @@ const PEOPLE = 40;
 const DAYS = 90;
 
 export async function alerts(): Promise<readonly Measurement[]> {
-  const folder = join(DATA_FOLDER, `alerts-${ALERTS}`);
+  return withServer(await alertsFolder(), async (server) => [...(await lists(server)), await bulk(server)]);
+}
+
+/** The folder with the alerts; built once. */
+export async function alertsFolder(): Promise<string> {
+  const folder = join(DATA_FOLDER, `alerts-with-entities-${ALERTS}`);
   if (!existsSync(folder)) await build(folder);
-  return withServer(folder, async (server) => [...(await lists(server)), await bulk(server)]);
+  return folder;
 }
 
 /** Alerts that cycle through every value of each field at different paces, so that the values combine. */
@@ -74,6 +79,12 @@ function newAlert(id: string, n: number, createdAt: number): Alert {
     rule: { id: `rule_${n % RULES}`, name: `bench.rule_${n % RULES}`, description: "A rule.", tags: [] },
     foldKey: `["${n}"]`,
     group: { field: "raw.src_ip", value: address },
+    entities: [
+      { kind: "address", value: address, count: 50 },
+      { kind: "address", value: `10.0.0.${n % 200}`, count: 40 },
+      { kind: "user", value: `user${n % 500}`, count: 12 },
+      { kind: "device", value: `02:00:5e:00:${(n % 256).toString(16).padStart(2, "0")}:01`, count: 3 },
+    ],
     title: `Failed logins from ${address}`,
     description:
       n % 500 === 0 ? "The honeypot was touched as well." : "Many passwords were tried within a few minutes.",
@@ -94,21 +105,27 @@ function newAlert(id: string, n: number, createdAt: number): Alert {
     firstAcknowledgedAt: status === "open" ? null : createdAt + 600_000,
     commentCount: 0,
     relatedEvents: Array.from({ length: RELATED_EVENTS_MAX }, (_, i) => ({
-      id: `evt_${(createdAt - i).toString(16).padStart(32, "0")}`,
+      id: eventId(createdAt - i),
       timestampMs: createdAt - i,
     })),
     version: 1,
   };
 }
 
+function eventId(ms: number): string {
+  return `evt_${ms.toString(16).padStart(32, "0")}`;
+}
+
 interface Listed {
-  data: { id: string }[];
+  data: { id: string; created_at: string }[];
   pagination: { total: number };
 }
 
 async function lists(server: Serving): Promise<Measurement[]> {
   const day = (daysAgo: number) => new Date(Date.now() - daysAgo * DAY_MS).toISOString();
-  const middle = (await server.get<Listed>(`/v1/alerts?page=${ALERTS / 200}&per_page=100`)).data[0]!.id;
+  const { data } = await server.get<Listed>(`/v1/alerts?page=${ALERTS / 200}&per_page=100`);
+  const { id: middle, created_at: createdAt } = data[0]!;
+  const related = eventId(Date.parse(createdAt));
   const queriesByName: Record<string, readonly string[]> = {
     "no filter": [""],
     "one filter": [
@@ -118,6 +135,11 @@ async function lists(server: Serving): Promise<Measurement[]> {
       `source=${PLATFORM}_talk`,
       "assignee=person7@example.com",
       `from=${day(60)}&to=${day(30)}`,
+      `from=${day(60)}&to=${day(30)}&time=overlap`,
+      "assignee=none",
+      "entity=user:user7",
+      "entity=10.0.0.7",
+      `event_id=${related}`,
     ],
     "several filters": [
       "status=open,acknowledged&severity=critical,high",

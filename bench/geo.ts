@@ -83,6 +83,7 @@ function open(dataDir: string, lists: readonly string[]): Promise<Enrichment> {
       abuseipdbUrl: "",
     },
     dataDir,
+    listStore: { all: async () => [], put: nobody, remove: nobody },
     reputationStore: {
       since: async () => [],
       put: nobody,

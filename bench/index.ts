@@ -2,10 +2,12 @@ import { rm } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import { aggregate } from "./aggregate.ts";
 import { alertColumns } from "./alert-columns.ts";
+import { alertSearch } from "./alert-search.ts";
 import { alertLatency } from "./alert-latency.ts";
 import { alerts } from "./alerts.ts";
 import { openBench, type Bench, type Benchmark } from "./bench.ts";
 import { collect } from "./collect.ts";
+import { compression } from "./compression.ts";
 import { cursor } from "./cursor.ts";
 import { prepareDataset } from "./dataset.ts";
 import { detectGroups } from "./detect-groups.ts";
@@ -62,8 +64,10 @@ const OTHER_BENCHMARKS: Record<string, () => Promise<readonly Measurement[]>> = 
   notify,
   geo,
   parse,
+  compression,
   "alert-columns": alertColumns,
   entities,
+  "alert-search": alertSearch,
 };
 
 const NAMES = [...Object.keys(DATASET_BENCHMARKS), ...Object.keys(OTHER_BENCHMARKS)];

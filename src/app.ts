@@ -3,6 +3,7 @@ import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { openAlerts, type AlertsOptions } from "./alerts/alerts.ts";
+import { startEntityBackfill } from "./alerts/entity-backfill.ts";
 import { isOverflow } from "./alerts/unresolved-limit.ts";
 import { openAnalyst } from "./analysis/analyst.ts";
 import { openServer, type ConnectionTimeouts } from "./api/server.ts";
@@ -22,9 +23,12 @@ import { openFlowPipeline, refuseNewerFlowFiles, type FlowPipelineSettings } fro
 import { enableExactJson } from "./lib/exact-json.ts";
 import { registerThreadMetrics } from "./lib/memory-metrics.ts";
 import { openIntake, type Intake } from "./intake/intake.ts";
+import { ChannelTests } from "./notify/channel-tests.ts";
+import { requiredSettings } from "./notify/channels.ts";
 import { openChannels } from "./notify/open-channels.ts";
-import { alertLinks, openNotifier } from "./notify/notifier.ts";
+import { alertLinks, openNotifier, type Notifier } from "./notify/notifier.ts";
 import type { Alert, AlertSummary } from "./model/alert.ts";
+import type { Channel } from "./model/rule.ts";
 import { SEVERITIES, type Severity } from "./model/event.ts";
 import type { Finding } from "./model/finding.ts";
 import { startRetention } from "./retention.ts";
@@ -93,6 +97,7 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
       await openEnrichment({
         settings: settings.enrichment,
         dataDir,
+        listStore: store.lists,
         reputationStore: store.reputations,
         events: store.events,
         annotate: (alertId, report) => alerts.addReputation(alertId, report),
@@ -116,6 +121,8 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     );
 
     const channels = openChannels(settings.notifications);
+    const links = { base: settings.notifications.consoleUrl ?? "" };
+    const channelTests = opens("channel tests", new ChannelTests({ channels, urlOf: () => links.base, log, now }));
     const notificationPolicy = { channels: [...channels.keys()], onResolve: settings.notifications.onResolve };
     const channelsOf = (severity: Severity) => (isToldOf(severity, settings) ? notificationPolicy.channels : []);
     const builtins = loadBuiltinRules({ platform, timezone, channelsOf });
@@ -141,6 +148,8 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
       registry,
       lastId,
     });
+    const { eventEntities } = alerts;
+    opens("entity backfill", startEntityBackfill({ alerts: store.alerts, eventEntities, log }));
     const annotate: typeof alerts.annotate = (...annotation) => alerts.annotate(...annotation);
     const { analysis } = settings;
     const analyst = opens("analyst", await openAnalyst({ settings: analysis, store, annotate, registry, log, now }));
@@ -213,11 +222,19 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     const analyse: typeof analyst.analyse = (id, actor) => analyst.analyse(id, actor);
     const { channels: channelNames } = notificationPolicy;
     const consolePages = await openConsole({ folder: consoleFolder, log });
+    let notifier: Notifier | undefined;
+    const channelStatus = {
+      requiredSettings,
+      healthOf: (channel: Channel) => notifier?.healthOf(channel),
+      lastTest: (channel: Channel) => channelTests.last(channel),
+      test: (channel: Channel, by: string) => channelTests.send(channel, by),
+    };
     const server = await openServer({
       settings,
       ...parts,
       consolePages,
       channels: channelNames,
+      channelStatus,
       analyse,
       registry,
       log,
@@ -230,12 +247,14 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     const { port } = server.server.address() as AddressInfo;
     const address = clientAddress(settings.host, port);
     // Last, because messages contain the address of the service.
-    const { consoleUrl, perMinuteMax, retryHours } = settings.notifications;
+    const { perMinuteMax, retryHours } = settings.notifications;
+    links.base ||= address;
     for (const { path, message } of crossCheckWarnings(settings)) log.warn(`${path}: ${message}`);
     const { isBuilt: hasConsole } = consolePages;
-    const linksTo = (id: string) => alertLinks(consoleUrl ?? address, id, { hasConsole });
+    const linksTo = (id: string) => alertLinks(links.base, id, { hasConsole });
     const retryMs = retryHours * HOUR_MS;
-    opens("notifier", await openNotifier({ store, channels, perMinuteMax, retryMs, linksTo, registry, log, now }));
+    const notifierOptions = { store, channels, perMinuteMax, retryMs, linksTo, registry, log, now };
+    notifier = opens("notifier", await openNotifier(notifierOptions));
     return { address, port, store, intake, close };
   });
 }

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import type { Alert } from "../model/alert.ts";
 import type { Status } from "../model/alert-state.ts";
 import type { Finding } from "../model/finding.ts";
+import type { NewEvent } from "../store/ports/event-engine.ts";
 import { openStore } from "../store/open-store.ts";
 import type { Store } from "../store/ports/store.ts";
 import { openAlerts, type Alerts, type Transition } from "./alerts.ts";
@@ -88,6 +89,7 @@ describe("findings", () => {
       rule: { id: ruleId, name: `site.${ruleId}`, description: "Described.", tags: ["t"] },
       foldKey: '["a"]',
       group: { field: "raw.src_ip", value: "a" },
+      entities: [],
       title: "At 500",
       description: "What happened.",
       severity: "high",
@@ -114,6 +116,39 @@ describe("findings", () => {
       { id: expect.stringMatching(/^tln_/), at: clock, actor: "system", kind: "created", count: made.eventCount },
     ]);
     expect(created.at(-1)).toEqual(alert);
+  });
+
+  test("add the entities that detection sent, and read those of other events from the store", async () => {
+    const raw = { src_ip: "192.0.2.7", user: "eva" };
+    const draft = {
+      type: "x",
+      source: "custom",
+      severity: "info",
+      class: "audit",
+      timestampMs: clock,
+      raw,
+      enrichment: {},
+    };
+    const [stored] = await store.events.append([{ draft } as NewEvent]);
+    const [first, second] = [finding([500, 700]), finding([600])];
+    const sent = { [first.events[1]!.id]: [{ kind: "door", value: "Gate" }] } as const;
+    const events = [{ id: stored!.id, timestampMs: 700 }, first.events[1]!];
+    await alerts.raise([{ ...first, events, entities: sent }], undefined);
+    expect((await one()).entities).toEqual([
+      { kind: "address", value: "192.0.2.7", count: 1 },
+      { kind: "user", value: "eva", count: 1 },
+      { kind: "door", value: "Gate", count: 1 },
+    ]);
+    // An event that the alert has already counts once.
+    const more = { [second.events[0]!.id]: [{ kind: "door", value: "Gate" }], ...sent } as const;
+    await alerts.raise(
+      [{ ...second, eventCount: 2, events: [...second.events, events[1]!], entities: more }],
+      undefined,
+    );
+    expect((await one()).entities![0]).toEqual({ kind: "door", value: "Gate", count: 2 });
+    const absence = { eventCount: 0, events: [], group: { field: "raw.camera", value: "Yard" } };
+    await alerts.raise([finding([650], absence)], undefined);
+    expect((await one()).entities!.at(-1)).toEqual({ kind: "camera", value: "Yard", count: 0 });
   });
 
   test("less than the deduplication period away, in either direction, join the existing alert", async () => {

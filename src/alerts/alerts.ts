@@ -8,8 +8,10 @@ import type { NotificationReason } from "../model/notification.ts";
 import type { ExceptionInput } from "../model/rule-schema.ts";
 import type { AlertStore } from "../store/ports/alert-store.ts";
 import type { DetectionProgress } from "../store/ports/detection-store.ts";
+import type { EventEngine } from "../store/ports/event-engine.ts";
 import { StoreUnavailable } from "../store/ports/store-errors.ts";
 import type { Store } from "../store/ports/store.ts";
+import { EventEntities } from "./event-entities.ts";
 import { deduplicateFindings, unresolvedQueries } from "./finding-dedup.ts";
 import {
   TransitionRefused,
@@ -47,7 +49,7 @@ export interface AddedException extends MadeException {
 }
 
 export interface AlertsOptions {
-  readonly store: Pick<Store, "alerts">;
+  readonly store: Pick<Store, "alerts"> & { readonly events: Pick<EventEngine, "get"> };
   readonly addException: (ruleId: string, exception: ExceptionInput, author: string) => Promise<AddedException>;
   /** Without a policy no notifications are queued. */
   readonly notificationPolicy?: NotificationPolicy;
@@ -86,6 +88,7 @@ export class Alerts {
   readonly #overflow: Counter;
   readonly #unresolvedLimit: UnresolvedLimit;
   readonly #notificationPolicy: NotificationPolicy;
+  readonly eventEntities: EventEntities;
   readonly #queue = new SerialQueue();
   readonly #newAlertId: () => string;
   readonly #newEntryId: () => string;
@@ -104,6 +107,7 @@ export class Alerts {
     });
     this.#notificationPolicy = notificationPolicy;
     this.#store = store.alerts;
+    this.eventEntities = new EventEntities(store.events, options.registry);
     this.#addException = addException;
     this.#now = now;
     this.#onCreated = onCreated;
@@ -116,6 +120,7 @@ export class Alerts {
   /** Adds each finding to the alert it belongs to, or creates one. The alerts and `detected` are committed in one transaction. */
   async raise(findings: readonly Finding[], detected: DetectionProgress | undefined): Promise<void> {
     if (findings.length === 0 && !detected) return;
+    const entitiesOf = await this.eventEntities.of(findings);
     const { created, changes, overflowed } = await this.#retryOnConflict(async () => {
       const limited = await this.#unresolvedLimit.apply(findings, this.#now());
       const queries = unresolvedQueries(limited.findings);
@@ -124,7 +129,7 @@ export class Alerts {
       const unresolved = new Map<number, Alert>();
       for (const [i, alert] of stored.entries()) if (alert) unresolved.set(indexes[i]!, alert);
       const at = this.#now();
-      const context = { at, newAlertId: this.#newAlertId, newEntryId: this.#newEntryId };
+      const context = { at, newAlertId: this.#newAlertId, newEntryId: this.#newEntryId, entitiesOf };
       const { writes, ...deduplicated } = deduplicateFindings(limited.findings, unresolved, context);
       const queued = this.#notificationsFor(deduplicated.changes, at);
       const timeline = [...writes.timeline, ...queued.timeline];

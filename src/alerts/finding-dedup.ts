@@ -1,4 +1,6 @@
 import { UNTOUCHED, SYSTEM, type Alert, type TimelineEntry } from "../model/alert.ts";
+import { addEntities, addGroupEntities, NO_ENTITIES, type AlertEntities } from "../model/alert-entity.ts";
+import type { Entity } from "../model/entity.ts";
 import { SEVERITIES, type Severity } from "../model/event.ts";
 import { displacedEvents, isSameIncident, newestEvents, type EventMark, type Finding } from "../model/finding.ts";
 import type { IdentifiedDefinition } from "../model/rule-definition.ts";
@@ -44,6 +46,8 @@ export interface CreationContext {
   readonly at: number;
   newAlertId(): string;
   newEntryId(): string;
+  /** The entities that an event of a finding names. */
+  entitiesOf(eventId: string): readonly Entity[];
 }
 
 interface AlertUpdate {
@@ -81,11 +85,11 @@ export function deduplicateFindings(
       .filter(({ alert }) => isSameIncident(spanOf(alert), finding, finding.dedupMs))
       .reduce<AlertUpdate | undefined>((a, b) => (a && a.alert.lastEventAt >= b.alert.lastEventAt ? a : b), undefined);
     const stored = near ? undefined : unresolved.get(i);
-    if (near) addFinding(near, finding);
+    if (near) addFinding(near, finding, context);
     else if (stored) {
       const alert = { ...stored, version: stored.version + 1 };
       const entry: AlertUpdate = { alert, isNew: false, finding, added: 0, raisedTo: undefined, displaced: [] };
-      addFinding(entry, finding);
+      addFinding(entry, finding, context);
       known.push(entry);
     } else {
       const alert = newAlert(finding, context);
@@ -111,7 +115,7 @@ export function deduplicateFindings(
   };
 }
 
-function addFinding(changed: AlertUpdate, finding: Finding): void {
+function addFinding(changed: AlertUpdate, finding: Finding, context: CreationContext): void {
   const { alert } = changed;
   const span = union(spanOf(alert), finding);
   // Findings of different groups may share events. Detection excludes the duplicates within one key. They remain possible in
@@ -133,6 +137,8 @@ function addFinding(changed: AlertUpdate, finding: Finding): void {
     firstEventAt: span.firstEventMs,
     lastEventAt: span.lastEventMs,
     relatedEvents: newestEvents(alert.relatedEvents, events),
+    // Older records get all of theirs at once, later.
+    ...(alert.entities && withEntities({ ...alert, entities: alert.entities }, finding, events, context)),
   };
 }
 
@@ -156,7 +162,22 @@ function newAlert(finding: Finding, context: CreationContext): Alert {
     channels: rule.channels,
     definitionId: rule.definition?.id,
     relatedEvents: newestEvents([], finding.events),
+    ...withEntities(NO_ENTITIES, finding, finding.events, context),
   };
+}
+
+function withEntities(
+  { entities, entitiesCut }: AlertEntities,
+  { eventCount, group }: Finding,
+  added: readonly EventMark[],
+  context: CreationContext,
+): AlertEntities {
+  const known = { entities, entitiesCut };
+  if (eventCount === 0) return addGroupEntities(known, group);
+  return addEntities(
+    known,
+    added.map(({ id }) => context.entitiesOf(id)),
+  );
 }
 
 function timelineEntriesFor(

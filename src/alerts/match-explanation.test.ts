@@ -13,17 +13,20 @@ const definition: RuleDefinition = {
   groupBy: null,
   absence: null,
 };
-const event = (id: string, more: Partial<Event> = {}): Event => ({
-  id,
-  type: "t",
-  source: "custom",
-  class: "security",
-  severity: "low",
-  timestamp: "2026-11-15T08:30:00.000Z",
-  raw: { a: 1 },
-  enrichment: {},
-  ...more,
-});
+const event = (id: string, more: Partial<Event> = {}) => {
+  const whole: Event = {
+    id,
+    type: "t",
+    source: "custom",
+    class: "security",
+    severity: "low",
+    timestamp: "2026-11-15T08:30:00.000Z",
+    raw: { a: 1 },
+    enrichment: {},
+    ...more,
+  };
+  return { id, text: JSON.stringify(whole) };
+};
 
 test("events that the definition does not match have no fields", async () => {
   const explained = await explainMatch(definition, [event("evt_1", { source: "other" }), event("evt_2", { raw: {} })]);
@@ -34,6 +37,8 @@ test("events that the definition does not match have no fields", async () => {
 });
 
 test("an explanation that takes too long says so", async () => {
-  const [explained] = await explainMatch(definition, [event("evt_1")], -1);
-  expect(explained).toMatchObject({ eventId: "evt_1", fields: [], isComplete: false });
+  for (const budgetMs of [0, Number.MIN_VALUE]) {
+    const [explained] = await explainMatch(definition, [event("evt_1")], budgetMs);
+    expect(explained).toMatchObject({ eventId: "evt_1", fields: [], isComplete: false });
+  }
 });

@@ -1,4 +1,5 @@
 import { setImmediate } from "node:timers/promises";
+import { parseExact } from "../lib/exact-json.ts";
 import type { EventExplanation } from "../model/alert-match.ts";
 import type { Event } from "../model/event.ts";
 import {
@@ -16,6 +17,7 @@ import {
   type Correlated,
 } from "../model/rule.ts";
 import type { RuleDefinition } from "../model/rule-definition.ts";
+import type { StoredEvent } from "../store/ports/event-engine.ts";
 
 // Explains why the events of an alert matched its rule: the step and the fields of each. It is computed when somebody reads
 // the alert, so that detection stores no more than the rule's definition.
@@ -34,22 +36,30 @@ interface CountedInput {
 
 class OutOfTime extends Error {}
 
-/** Explains the events, which may be in any order; the result has theirs. */
+/**
+ * Explains the events, which must be newest first. They are parsed one by one, with other requests in between: together they
+ * may have many megabytes.
+ */
 export async function explainMatch(
   definition: RuleDefinition,
-  events: readonly Event[],
+  events: readonly StoredEvent[],
   budgetMs: number = EXPLANATION_MS_MAX,
 ): Promise<EventExplanation[]> {
   const explainer = new Explainer(definition);
-  const found = new Map<Event, EventExplanation>();
+  const found: EventExplanation[] = [];
+  let leftMs = budgetMs;
   // Steps are assigned from the oldest event on.
-  for (const event of events.toSorted((a, b) => compare(a.timestamp, b.timestamp) || compare(a.id, b.id))) {
+  for (const { id, text } of events.toReversed()) {
     const startedAt = performance.now();
-    found.set(event, explainer.explain(event, budgetMs));
-    budgetMs -= performance.now() - startedAt;
+    found.push(leftMs > 0 ? explainer.explain(parseExact(text) as Event, leftMs) : unexplained(id, false));
+    leftMs -= performance.now() - startedAt;
     await setImmediate();
   }
-  return events.map((event) => found.get(event)!);
+  return found.reverse();
+}
+
+function unexplained(eventId: string, isComplete: boolean): EventExplanation {
+  return { eventId, part: null, step: null, stepNumber: null, fields: [], isComplete };
 }
 
 class Explainer {
@@ -62,7 +72,7 @@ class Explainer {
   constructor(definition: RuleDefinition) {
     this.#source = definition.source;
     const beforeTest = () => {
-      if (performance.now() > this.#deadline) throw new OutOfTime();
+      if (performance.now() >= this.#deadline) throw new OutOfTime();
     };
     const inputs = (stage: Correlated, part: string | null): CountedInput[] => {
       const explainerOf = (conditions: readonly ConditionInput[]) =>
@@ -82,8 +92,7 @@ class Explainer {
 
   explain(event: Event, budgetMs: number): EventExplanation {
     this.#deadline = performance.now() + budgetMs;
-    const unexplained = { eventId: event.id, part: null, step: null, stepNumber: null, fields: [], isComplete: true };
-    if (this.#source !== ANY_SOURCE && event.source !== this.#source) return unexplained;
+    if (this.#source !== ANY_SOURCE && event.source !== this.#source) return unexplained(event.id, true);
     const met: { input: CountedInput; fields: MatchedField[] }[] = [];
     try {
       for (const input of this.#inputs) {
@@ -91,10 +100,10 @@ class Explainer {
         if (input.explain(event, fields)) met.push({ input, fields });
       }
     } catch (error) {
-      if (error instanceof OutOfTime) return { ...unexplained, isComplete: false };
+      if (error instanceof OutOfTime) return unexplained(event.id, false);
       throw error;
     }
-    if (met.length === 0) return unexplained;
+    if (met.length === 0) return unexplained(event.id, true);
     const isVacant = ({ input }: { input: CountedInput }) => (this.#occurred.get(input) ?? 0) < input.count;
     const { input, fields } = met.find(isVacant) ?? met[0]!;
     this.#occur(input);
@@ -117,8 +126,4 @@ function distinct(fields: readonly MatchedField[]): MatchedField[] {
   const keyOf = ({ field, operator, value, expected }: MatchedField) =>
     JSON.stringify([field, operator, value, expected]);
   return [...new Map(fields.map((each) => [keyOf(each), each])).values()].slice(0, MATCHED_FIELDS_MAX);
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }

@@ -1,9 +1,8 @@
 import { explainMatch } from "../alerts/match-explanation.ts";
-import { parseExact } from "../lib/exact-json.ts";
 import { alertDetailText, type Alert, type AlertSummary, type TimelineEntry } from "../model/alert.ts";
 import type { AlertMatch } from "../model/alert-match.ts";
-import type { Event } from "../model/event.ts";
 import type { Rule } from "../model/rule.ts";
+import type { StoredEvent } from "../store/ports/event-engine.ts";
 import type { Store } from "../store/ports/store.ts";
 import { Problem } from "./problems.ts";
 import { dataText, type ApiResponse } from "./response.ts";
@@ -37,17 +36,23 @@ export class AlertDetails {
   }
 
   async #response(alert: Alert, timeline: readonly TimelineEntry[]): Promise<ApiResponse> {
-    const related = await Promise.all(alert.relatedEvents.map(({ id }) => this.#store.events.get(id)));
+    const texts = await Promise.all(alert.relatedEvents.map(({ id }) => this.#store.events.get(id)));
     // Retention may have removed some of the events.
-    const texts = related.filter((text) => text !== undefined);
-    return dataText(alertDetailText(alert, timeline, texts, await this.#matchOf(alert, texts)));
+    const events = alert.relatedEvents.flatMap(({ id }, i) => (texts[i] === undefined ? [] : [{ id, text: texts[i] }]));
+    const match = await this.#matchOf(alert, events);
+    return dataText(
+      alertDetailText(
+        alert,
+        timeline,
+        events.map(({ text }) => text),
+        match,
+      ),
+    );
   }
 
-  async #matchOf(alert: Alert, texts: readonly string[]): Promise<AlertMatch | null> {
+  async #matchOf(alert: Alert, events: readonly StoredEvent[]): Promise<AlertMatch | null> {
     const found = await this.#definitionOf(alert);
-    if (!found) return null;
-    const events = texts.map((text) => parseExact(text) as Event);
-    return { ...found, events: await explainMatch(found.definition, events) };
+    return found ? { ...found, events: await explainMatch(found.definition, events) } : null;
   }
 
   async #definitionOf({ definitionId, rule, createdAt }: Alert): Promise<Omit<AlertMatch, "events"> | undefined> {

@@ -27,6 +27,8 @@ describe("one alert", () => {
       id,
       match: null,
       tags: [],
+      entities: [],
+      entities_cut: false,
       rule_name: "test.whole",
       title: "Failed logins from 192.0.2.17",
       description: "Somebody tries passwords.",

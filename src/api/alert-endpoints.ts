@@ -10,10 +10,7 @@ import {
   commentView,
   type AlertSummary,
 } from "../model/alert.ts";
-import { RESOLUTIONS, STATUSES } from "../model/alert-state.ts";
-import { tagSchema } from "../model/alert-tags.ts";
-import { SEVERITIES } from "../model/event.ts";
-import { severitySchema } from "../model/event-schema.ts";
+import { RESOLUTIONS } from "../model/alert-state.ts";
 import { boundParameter } from "../model/time-bound.ts";
 import { exceptionInputSchema } from "../model/rule-schema.ts";
 import { exceptionFaults } from "../model/rule-faults.ts";
@@ -30,17 +27,16 @@ import {
   RESOLVING_EXAMPLE,
 } from "./alert-examples.ts";
 import type { AlertDetails } from "./alert-detail.ts";
-import { ADDRESS_CHARACTERS_MAX, assigneeSchema, commentText } from "./alert-fields.ts";
+import { assigneeSchema, commentText } from "./alert-body-fields.ts";
+import { alertFilterOf, alertFilters, eventIdParameter } from "./alert-filters.ts";
+import { alertSearchEndpoint } from "./alert-search-endpoint.ts";
 import { alertStatsEndpoint } from "./alert-stats.ts";
-import { commaListParameter } from "./comma-list.ts";
 import { abortOnDisconnect } from "./client-disconnect.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
 import { data } from "./response.ts";
 import { listPage, pagingParameters, positionOf, refuseMixedPaging, searchParameter } from "./paging.ts";
 import { invalid, Problem } from "./problems.ts";
-import { sourceSchema } from "./sources.ts";
 
-const RULE_NAME_CHARACTERS_MAX = 200;
 const ACTION_CHARACTERS_MAX = 1000;
 
 export interface AlertEndpointOptions {
@@ -52,7 +48,6 @@ export interface AlertEndpointOptions {
 }
 
 const idParams = z.object({ id: z.string() });
-const statusSchema = z.enum(STATUSES);
 const resolutionSchema = z.enum(RESOLUTIONS);
 const acknowledgementSchema = z
   .strictObject({ comment: commentText.optional(), assignee: assigneeSchema.optional() })
@@ -98,10 +93,15 @@ export function alertEndpoints({ alerts, store, details, sources, now }: AlertEn
         z.strictObject({
           ...pagingParameters("alert"),
           ...alertFilters(sources),
-          from: boundParameter.optional().describe("earliest `created_at`, inclusive; also relative, such as `now-7d`"),
-          to: boundParameter.optional().describe("latest `created_at`, exclusive; also relative, such as `now`"),
+          event_id: eventIdParameter,
+          from: boundParameter
+            .optional()
+            .describe("earliest `created_at`, inclusive; also relative, such as `now-7d`; see `time`"),
+          to: boundParameter
+            .optional()
+            .describe("latest `created_at`, exclusive; also relative, such as `now`; see `time`"),
           search: searchParameter(
-            "words that must all occur in title, description, rule name, group, assignee or tags; each matches as a prefix",
+            "words that must all occur in title, description, rule name, group, assignee, tags or entities; each matches as a prefix",
           ),
           sort: z.enum(["created_at", "last_event_at", "severity", "event_count"]).default("created_at"),
           order: z.enum(["asc", "desc"]).default("desc"),
@@ -117,19 +117,8 @@ export function alertEndpoints({ alerts, store, details, sources, now }: AlertEn
         },
       },
       handle: async ({ query, key, request }) => {
-        const { status, severity, source, assignee, tag, search, from, to } = query;
         const position = positionOf(query);
-        const filter = {
-          status,
-          severity,
-          ruleName: query.rule_name,
-          source,
-          assignee,
-          tag,
-          search,
-          fromMs: from,
-          toMs: to,
-        };
+        const filter = alertFilterOf(query);
         const found = await abortOnDisconnect(request.raw.socket, (signal) =>
           store.alerts.list(filter, position, query.sort, query.order === "desc", { client: key.id, signal }),
         );
@@ -138,6 +127,7 @@ export function alertEndpoints({ alerts, store, details, sources, now }: AlertEn
       },
     }),
     alertStatsEndpoint({ store, now }),
+    alertSearchEndpoint({ store, sources }),
     endpoint({
       method: "GET",
       path: "/v1/alerts/:id",
@@ -237,19 +227,4 @@ export function alertEndpoints({ alerts, store, details, sources, now }: AlertEn
       },
     }),
   ];
-}
-
-/** Filters that the list and the stream share. */
-export function alertFilters(sources: readonly string[]) {
-  return {
-    status: commaListParameter(statusSchema, STATUSES.join(", ")),
-    severity: commaListParameter(severitySchema, SEVERITIES.join(", ")),
-    rule_name: commaListParameter(z.string().max(RULE_NAME_CHARACTERS_MAX), "name of the rule"),
-    source: commaListParameter(sourceSchema(sources), sources.join(", ")),
-    assignee: commaListParameter(
-      z.string().max(ADDRESS_CHARACTERS_MAX).toLowerCase(),
-      "e-mail address, case-insensitive",
-    ),
-    tag: commaListParameter(tagSchema, "tag of the alert, not of its rule; one of these suffices"),
-  };
 }

@@ -28,6 +28,12 @@ export const ALERT_EXAMPLE = {
   assignee: "anna@example.com",
   resolution: null,
   tags: [] as string[],
+  group: { field: "raw.src_ip", value: "192.0.2.17" },
+  entities: [
+    { kind: "address", value: "192.0.2.17", count: 5 },
+    { kind: "user", value: "alice", count: 4 },
+  ],
+  entities_cut: false,
 };
 
 export const COMMENT_EXAMPLE = {
@@ -66,7 +72,6 @@ export const ACKNOWLEDGED_EXAMPLE = {
   actions_taken: [] as string[],
   acknowledged_at: ACKNOWLEDGED_AT,
   resolved_at: null,
-  group: { field: "raw.src_ip", value: "192.0.2.17" },
   rule: {
     id: "rule_019a84f2c0d17a3e8b5d4e6f7a8b9c0d",
     name: ALERT_EXAMPLE.rule_name,

@@ -43,7 +43,6 @@ describe("the list", () => {
       actions_taken: _a,
       acknowledged_at: _b,
       resolved_at: _c,
-      group: _d,
       rule: _e,
       related_events_total: _f,
       ...listed

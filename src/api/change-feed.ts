@@ -1,7 +1,9 @@
 import { setImmediate } from "node:timers/promises";
 import { parseExact } from "../lib/exact-json.ts";
+import { foldCase } from "../lib/text.ts";
 import { alertView, type AlertSummary } from "../model/alert.ts";
 import type { Event } from "../model/event.ts";
+import type { EntityFilter } from "../store/ports/alert-store.ts";
 import type { Store } from "../store/ports/store.ts";
 import { searchableAlert, searchableEvent, type Searchable } from "../store/search/text-matcher.ts";
 import type { FairShare } from "./fair-share.ts";
@@ -18,6 +20,8 @@ export interface FeedItem<Position extends number | string> {
   /** Values that filters compare. */
   readonly fields: Readonly<Record<string, string | readonly string[]>>;
   readonly timeMs: number;
+  /** First and last event of an alert. */
+  readonly span?: { readonly firstMs: number; readonly lastMs: number } | undefined;
   readonly searchable: Searchable;
   /** The message without its id. */
   readonly message: string;
@@ -161,12 +165,23 @@ export async function* eventItems(
   }
 }
 
+/** An assignee as filters compare it; null for nobody. */
+export function assigneeField(assignee: string | null): string {
+  return (assignee ?? "").toLowerCase();
+}
+
+/** An entity as filters compare it; without a kind, one of any kind. */
+export function entityField({ kind, value }: EntityFilter): string {
+  return `${kind ?? "*"}:${foldCase(value)}`;
+}
+
 // Properties that only some listeners need are computed on first use and shared.
 
 export class AlertFeedItem implements FeedItem<number> {
   readonly position: number;
   readonly fields: FeedItem<number>["fields"];
   readonly timeMs: number;
+  readonly span: FeedItem<number>["span"];
   readonly message: string;
   readonly #alert: AlertSummary;
   #searchable: Searchable | undefined;
@@ -175,8 +190,13 @@ export class AlertFeedItem implements FeedItem<number> {
     const { severity, source, status, rule, assignee, tags: tag = [] } = alert;
     this.#alert = alert;
     this.position = change;
-    this.fields = { severity, source, status, rule_name: rule.name, assignee: (assignee ?? "").toLowerCase(), tag };
+    const entity = (alert.entities ?? []).flatMap(({ kind, value }) => [
+      entityField({ kind, value }),
+      entityField({ value }),
+    ]);
+    this.fields = { severity, source, status, rule_name: rule.name, assignee: assigneeField(assignee), entity, tag };
     this.timeMs = alert.createdAt;
+    this.span = { firstMs: alert.firstEventAt, lastMs: alert.lastEventAt };
     this.message = `event: alert\ndata: ${JSON.stringify({ ...alertView(alert), change })}\n\n`;
   }
 

@@ -47,7 +47,7 @@ export function eventFieldEndpoint(store: Pick<Store, "events" | "missing">, sou
     summary: "List the fields that events have",
     description:
       "Most frequent first. At most 2,000 events are read, whatever the range: all if there are no more, otherwise the newest ones of " +
-      "each type, with counts extrapolated by type (`sampled`). Counts as an expensive search: two run per key.",
+      "each type, with counts extrapolated by type (`sampled`). Of more than 5 million events, the last arrivals stand for all. Counts as an expensive search: two run per key.",
     scopes: ["events:read"],
     query: refuseReversedRange(
       z.strictObject({

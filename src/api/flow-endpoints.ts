@@ -1,6 +1,5 @@
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
-import { parseDuration } from "../lib/duration.ts";
 import { BESIDE_OTHERS } from "../lib/fault.ts";
 import { parseAddress, parseCidr } from "../lib/ip.ts";
 import { DAY_MS } from "../lib/time.ts";
@@ -10,7 +9,6 @@ import {
   MEASURES,
   SPLITS,
   TALKER_DIMENSIONS,
-  TIMESERIES_POINTS_MAX,
   type Flow,
   type FlowFilter,
   type Timeseries,
@@ -22,7 +20,8 @@ import type { QueryContext } from "../store/ports/query-context.ts";
 import type { Store } from "../store/ports/store.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
 import { bare } from "./response.ts";
-import { integerParameter } from "./query-parameters.ts";
+import { defaultInterval, intervalParameter, refuseTooManyPoints } from "./intervals.ts";
+import { integerParameter, textParameter } from "./query-parameters.ts";
 import {
   FLOW_EXAMPLE,
   flowListSchema,
@@ -35,7 +34,6 @@ import {
 } from "./flow-responses.ts";
 import { abortOnDisconnect } from "./client-disconnect.ts";
 import { markIncomplete } from "./incomplete-response.ts";
-import { invalid } from "./problems.ts";
 
 // Flow queries. Responses have no envelope; times are milliseconds since 1970.
 
@@ -49,9 +47,6 @@ const SERIES_MAX = 50;
 const LOOK_BACK_SECONDS_DEFAULT = 3600;
 /** The maximum retention of flows; a longer window would return the same. */
 const LOOK_BACK_SECONDS_MAX = 36_500 * 86_400;
-/** Default intervals: the first one that yields at most POINTS_DEFAULT_MAX points is used. */
-const INTERVALS = ["1m", "5m", "15m", "1h", "6h", "1d"] as const;
-const POINTS_DEFAULT_MAX = 200;
 const TIME_MS_MAX = 100_000_000 * DAY_MS;
 
 export interface FlowEndpointOptions {
@@ -59,25 +54,6 @@ export interface FlowEndpointOptions {
   /** The cached host name of an address. */
   readonly hostnameOf: (address: string) => string | null;
   readonly now: () => number;
-}
-
-function textParameter<Value>(
-  description: string,
-  message: string,
-  read: (text: string) => Value | undefined,
-  meta: Record<string, string | number>,
-) {
-  return z
-    .string()
-    .transform((text, context) => {
-      const value = read(text);
-      if (value !== undefined) return value;
-      context.addIssue({ code: "custom", message });
-      return z.NEVER;
-    })
-    .optional()
-    .describe(description)
-    .meta(meta);
 }
 
 /** A 64-bit integer, rounded to the nearest double. */
@@ -196,12 +172,7 @@ const protocolsQuery = z
 const timeseriesQuery = z
   .strictObject({
     ...lookBackParameters,
-    interval: textParameter(
-      `length of a point, in whole minutes: \`1m\`, \`1h\`, \`1d\`; default: the first of ${INTERVALS.join(", ")} that yields at most ${POINTS_DEFAULT_MAX} points`,
-      "must be a duration of whole minutes, such as 5m, 1h or 1d",
-      readInterval,
-      { type: "string" },
-    ),
+    interval: intervalParameter,
     split: z
       .enum(SPLITS)
       .optional()
@@ -219,11 +190,6 @@ const timeseriesQuery = z
   })
   .superRefine(refuseBackwards, BESIDE_OTHERS)
   .superRefine(refuseTwoStarts, BESIDE_OTHERS);
-
-function readInterval(text: string): number | undefined {
-  const ms = parseDuration(text);
-  return ms !== undefined && ms % FLOW_WINDOW_MS === 0 ? ms : undefined;
-}
 
 type FlowFilterParameters = Partial<Record<"src_ip" | "dst_ip" | "host" | "exporter" | "nat_ip", FlowFilter["src"]>> &
   Partial<Record<"port" | "protocol" | "nat_port", number | undefined>>;
@@ -358,10 +324,7 @@ export function flowEndpoints({ store, hostnameOf, now }: FlowEndpointOptions): 
         // The points need an end: that of the current minute.
         const toMs = range.toMs ?? Math.max(askedAt, fromMs) + FLOW_WINDOW_MS;
         const intervalMs = interval ?? defaultInterval(fromMs, toMs);
-        if ((toMs - fromMs) / intervalMs > TIMESERIES_POINTS_MAX) {
-          const message = `yields more than ${TIMESERIES_POINTS_MAX} points; use a longer interval or a shorter range`;
-          throw invalid([{ field: "interval", message }]);
-        }
+        refuseTooManyPoints(fromMs, toMs, intervalMs);
         const filter = { ...filterOf(filters), fromMs, toMs };
         const found = await queryFlows(request, key, (caller) =>
           flows.timeseries({ filter, intervalMs, split, by, limit }, caller),
@@ -400,15 +363,6 @@ function queryFlows<Result>(
   query: (caller: QueryContext) => Promise<Result>,
 ): Promise<Result> {
   return abortOnDisconnect(request.raw.socket, (signal) => query({ client: key.id, signal }));
-}
-
-function defaultInterval(fromMs: number, toMs: number): number {
-  const lengths = INTERVALS.map((text) => parseDuration(text)!);
-  const fitting = lengths.find((ms) => (toMs - fromMs) / ms <= POINTS_DEFAULT_MAX);
-  if (fitting !== undefined) return fitting;
-  // Very long ranges get an interval of several days.
-  const days = Math.ceil((toMs - fromMs) / DAY_MS / POINTS_DEFAULT_MAX);
-  return days * DAY_MS;
 }
 
 function sumsOf({ bytes, packets, flowCount }: Omit<Traffic, "key">) {

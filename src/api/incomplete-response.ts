@@ -22,9 +22,11 @@ function incompleteDays(missing: readonly MissingDay[]): IncompleteDays | undefi
 export async function markIncomplete(
   response: ApiResponse,
   store: Pick<Store, "missing">,
-  kind: MissingDay["kind"],
+  kind: MissingDay["kind"] | readonly MissingDay["kind"][],
   range: TimeRange,
 ): Promise<ApiResponse> {
-  const incomplete = incompleteDays(await store.missing(kind, range));
+  const kinds = typeof kind === "string" ? [kind] : kind;
+  const missing = await Promise.all(kinds.map((each) => store.missing(each, range)));
+  const incomplete = incompleteDays(missing.flat());
   return incomplete && response.kind !== "stream" ? { ...response, incomplete } : response;
 }

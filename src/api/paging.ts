@@ -8,18 +8,23 @@ import { searchFault } from "../store/search/text-search.ts";
 // Paging of lists: by page number or by cursor.
 
 /** The paging parameters of a list; `itemName` is the singular name of its items. */
-export function pagingParameters(itemName: string) {
+export function pagingParameters(itemName: string, cursor = "id", cursorCharactersMax = CURSOR_CHARACTERS_MAX) {
   return {
     page: pageParameter,
     per_page: perPageParameter,
-    after: z
-      .string()
-      .min(1)
-      .max(CURSOR_CHARACTERS_MAX)
-      .optional()
-      .describe(`cursor mode: continue after the ${itemName} with this id`),
+    after: cursorParameter(itemName, cursor, cursorCharactersMax),
     limit: integerParameter(1, PER_PAGE_MAX, `cursor mode: items per page, default ${PER_PAGE_DEFAULT}`),
   };
+}
+
+/** What a page starts after. */
+export function cursorParameter(itemName: string, cursor = "id", charactersMax = CURSOR_CHARACTERS_MAX) {
+  return z
+    .string()
+    .min(1)
+    .max(charactersMax)
+    .optional()
+    .describe(`cursor mode: continue after the ${itemName} with this ${cursor}`);
 }
 
 const SEARCH_CHARACTERS_MAX = 1000;

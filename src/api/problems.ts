@@ -2,6 +2,7 @@ import { z } from "zod";
 import { TransitionRefused } from "../alerts/alerts.ts";
 import { FAULTS_MAX, type Fault } from "../lib/fault.ts";
 import { RuleRefused } from "../detection/rules/rulebook.ts";
+import { ListRefused } from "../enrichment/lists/managed-lists.ts";
 import { RuleConflict } from "../store/ports/rule-store.ts";
 import { QueryRefused, StoreUnavailable } from "../store/ports/store-errors.ts";
 
@@ -94,6 +95,12 @@ const RULE_REFUSALS = {
   limit: "conflict",
 } as const satisfies Record<RuleRefused["kind"], ProblemCode>;
 
+const LIST_REFUSALS = {
+  not_found: "not_found",
+  taken: "conflict",
+  limit: "conflict",
+} as const satisfies Record<ListRefused["kind"], ProblemCode>;
+
 /** Converts an error to a problem; undefined for an internal error. */
 export function toProblem(error: unknown): Problem | undefined {
   if (error instanceof Problem) return error;
@@ -104,6 +111,7 @@ export function toProblem(error: unknown): Problem | undefined {
     return new Problem("conflict", error.message, { details });
   }
   if (error instanceof RuleRefused) return new Problem(RULE_REFUSALS[error.kind], error.message);
+  if (error instanceof ListRefused) return new Problem(LIST_REFUSALS[error.kind], error.message);
   if (error instanceof QueryRefused) return invalid([{ field: error.field, message: error.message }]);
   if (error instanceof StoreUnavailable) {
     return new Problem("unavailable", error.message, {

@@ -19,6 +19,26 @@ export function integerParameter(min: number, max: number, description: string) 
     .meta({ type: "integer", minimum: min, maximum: max });
 }
 
+/** A parameter with a text form of its own; `read` returns undefined for any other text. */
+export function textParameter<Value>(
+  description: string,
+  message: string,
+  read: (text: string) => Value | undefined,
+  meta: Record<string, string | number>,
+) {
+  return z
+    .string()
+    .transform((text, context) => {
+      const value = read(text);
+      if (value !== undefined) return value;
+      context.addIssue({ code: "custom", message });
+      return z.NEVER;
+    })
+    .optional()
+    .describe(description)
+    .meta(meta);
+}
+
 export function booleanParameter() {
   return z
     .string()

@@ -8,8 +8,8 @@ const bucketSchema = z
   .object({
     key: z
       .union([z.string(), z.number(), z.boolean()])
-      .describe("terms: the value; histogram: the start of the bucket, which is a time for `timestamp`"),
-    count: z.int().describe("events in the bucket"),
+      .describe("terms: the value; histogram: the start of the bucket, which is a time for a field of times"),
+    count: z.int().describe("matches in the bucket"),
   })
   // The results of nested aggregations, by name.
   .catchall(z.lazy((): z.ZodType => aggregationResultSchema))
@@ -20,7 +20,7 @@ const bucketsSchema = z
     buckets: z
       .array(bucketSchema)
       .describe(
-        "terms: most events first, at most `size`; histogram: ascending, including empty buckets in between, " +
+        "terms: most matches first, at most `size`; histogram: ascending, including empty buckets in between, " +
           `at most ${HISTOGRAM_BUCKETS_MAX}`,
       ),
     other_count: z.int().optional().describe("terms only: occurrences of the values past `size`"),
@@ -31,17 +31,17 @@ const valueSchema = z
   .object({
     value: z
       .int()
-      .describe("count: events that have the field, or all events without a field; cardinality: distinct values"),
+      .describe("count: matches that have the field, or all matches without a field; cardinality: distinct values"),
   })
   .meta({ id: "Value" });
 
 const statistic = z.union([z.number(), z.string(), z.null()]);
 const statsSchema = z
   .object({
-    min: statistic.describe("an exact number; a time for `timestamp`; null if no event has a number"),
+    min: statistic.describe("an exact number; a time for a field of times; null if no match has a value"),
     max: statistic,
     avg: statistic.describe("integers beyond 2^53 are rounded to the nearest double, here and in `sum`"),
-    sum: z.number().nullable().describe("0 if no event has a number; null for `timestamp`"),
+    sum: z.number().nullable().describe("0 if no match has a number; null for times"),
   })
   .meta({ id: "Stats" });
 
@@ -49,6 +49,10 @@ const aggregationResultSchema = z.union([bucketsSchema, valueSchema, statsSchema
   id: "AggregationAnswer",
   description: AGGREGATION_KINDS.map((kind) => `${kind}: ${AGGREGATIONS[kind].answer}`).join("; "),
 });
+
+export const aggregationResultsSchema = z
+  .record(z.string(), aggregationResultSchema)
+  .describe("the result of each aggregation, by name");
 
 export const searchResponseSchema = z
   .object({
@@ -58,7 +62,7 @@ export const searchResponseSchema = z
       .string()
       .nullable()
       .describe("the value for `after` to get the next page; null on the last page and with `limit: 0`"),
-    aggregations: z.record(z.string(), aggregationResultSchema).describe("the result of each aggregation, by name"),
+    aggregations: aggregationResultsSchema,
   })
   .meta({ id: "SearchAnswer" });
 

@@ -6,7 +6,7 @@ import type { PostCollector } from "../collectors/http/post-collector.ts";
 import type { Settings } from "../config/settings.ts";
 import type { ConsolePages } from "../console/serve.ts";
 import type { Rulebook } from "../detection/rules/rulebook.ts";
-import type { EnrichmentStatus } from "../enrichment/enrichment-status.ts";
+import type { Enrichment } from "../enrichment/enrichment.ts";
 import type { Hostnames } from "../enrichment/hostnames.ts";
 import type { ExportRunner } from "../exports/export-runner.ts";
 import type { Intake } from "../intake/intake.ts";
@@ -21,13 +21,15 @@ import { alertBulkEndpoint } from "./alert-bulk-endpoint.ts";
 import { AlertDetails } from "./alert-detail.ts";
 import { alertEventEndpoints } from "./alert-event-endpoints.ts";
 import { alertEndpoints } from "./alert-endpoints.ts";
-import { alertQuerySchema } from "./alert-query.ts";
+import { alertQuerySchema } from "./alert-query-schema.ts";
 import { alertExportEndpoints } from "./alert-export-endpoints.ts";
 import { alertWorkEndpoints } from "./alert-work-endpoints.ts";
 import { analysisEndpoints, type Analyse } from "./analysis-endpoints.ts";
 import { createAuthenticate, requireScopes, type Authenticate, type Credentials } from "./auth.ts";
 import { RequestBodies, ClientDisconnected, type MinimumRate } from "./body.ts";
 import { respondToMalformedRequest } from "./malformed-request.ts";
+import { channelEndpoints, type ChannelEndpointOptions } from "./channel-endpoints.ts";
+import { addCompression } from "./compression.ts";
 import { collectEndpoints } from "./collect-endpoints.ts";
 import { collectorEndpoints, type GetCollectorStatuses } from "./collector-endpoints.ts";
 import { limitConnections } from "./connections.ts";
@@ -39,6 +41,7 @@ import { entityEndpoints } from "./entity-endpoints.ts";
 import { exportEndpoints } from "./export-endpoints.ts";
 import { FileDescriptorMonitor } from "./file-descriptors.ts";
 import { flowEndpoints } from "./flow-endpoints.ts";
+import { listEndpoints } from "./list-endpoints.ts";
 import { keyEndpoints } from "./key-endpoints.ts";
 import { limitHeaders, SECURITY_HEADERS, rateLimited } from "./response-headers.ts";
 import { openRateLimits, type RateLimits } from "./rate-limits.ts";
@@ -98,7 +101,8 @@ export interface ServerOptions {
   readonly analyse: Analyse;
   /** The configured notification channels. */
   readonly channels: readonly Channel[];
-  readonly enrichment: { readonly status: EnrichmentStatus };
+  readonly channelStatus: Omit<ChannelEndpointOptions, "notifications" | "channels">;
+  readonly enrichment: Pick<Enrichment, "status" | "enrich" | "managedLists" | "fileLists">;
   readonly posts: Pick<PostCollector, "take">;
   readonly retention: { readonly status: RetentionStatus };
   readonly consolePages: Pick<ConsolePages, "respond">;
@@ -129,6 +133,7 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
   addRequestMetrics(app, registry);
   serveConsole(app, options.consolePages);
   addAdmission(app, { authenticate, sessions, limits, now });
+  addCompression(app, { isConstant: isDocumentation });
   const sources = sourceNames(settings.platform);
   const querySchema = alertQuerySchema(sources);
   const details = new AlertDetails({ store, findRule: (id) => rulebook.find(id) });
@@ -136,7 +141,12 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
   app.addHook("preClose", async () => streams.close());
   const endpoints: Endpoint[] = [
     ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits, now }),
-    ...entityEndpoints({ store, now }),
+    ...entityEndpoints({
+      store,
+      enrich: (raw) => options.enrichment.enrich(raw),
+      hostnameOf: (address) => hostnames.nameOf(address),
+      now,
+    }),
     ...exportEndpoints(exportRunner, store, sources),
     ...alertExportEndpoints(exportRunner, store, querySchema),
     ...alertEndpoints({ alerts, store, details, sources, now }),
@@ -145,6 +155,7 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
     ...alertWorkEndpoints(alerts, details),
     ...analysisEndpoints(analyse, details),
     ...notificationEndpoints({ notifications: store.notifications, channels, now }),
+    ...channelEndpoints({ ...options.channelStatus, notifications: store.notifications, channels }),
     ...ruleEndpoints({ rulebook, alerts: store.alerts, channels, sources, countMatches: () => detector.flush(), now }),
     ...simulateEndpoints({ store, sources, now }),
     streamEndpoint(streams, sources),
@@ -153,6 +164,12 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
     ...collectorEndpoints(collectorStatus),
     siteEndpoint({ settings, store, retention: options.retention, collectorStatus, now }),
     ...enrichmentEndpoints(() => options.enrichment.status),
+    ...listEndpoints({
+      enrichment: options.enrichment,
+      rulebook,
+      importBytesMax: settings.bodyLimits.batchBytes,
+      now,
+    }),
     ...collectEndpoints({ posts: options.posts, bodyBytesMax: settings.bodyLimits.batchBytes }),
     ...keyEndpoints({ keys: store.keys, views: store.views, limits, now }),
     ...viewEndpoints({ views: store.views, now }),
@@ -369,8 +386,11 @@ function tokenOf(request: FastifyRequest): string | undefined {
 
 function isPublic(request: FastifyRequest): boolean {
   const route = request.routeOptions.url;
-  if (route === undefined) return false;
-  return STATUS_PATHS.includes(route) || route === DOCS_PATH || route.startsWith(`${DOCS_PATH}/`);
+  return (route !== undefined && STATUS_PATHS.includes(route)) || isDocumentation(request);
+}
+
+function isDocumentation({ routeOptions: { url: route } }: FastifyRequest): boolean {
+  return route === DOCUMENT_PATH || route === DOCS_PATH || route?.startsWith(`${DOCS_PATH}/`) === true;
 }
 
 /** Sends every error in the error body, including those of the framework. */

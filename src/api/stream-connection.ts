@@ -1,5 +1,6 @@
 import type { ApiKey, Scope } from "../model/key.ts";
 import type { Credentials } from "./auth.ts";
+import type { AlertTime } from "../store/ports/alert-store.ts";
 import { textMatcher, type Searchable } from "../store/search/text-matcher.ts";
 import {
   AlertFeedItem,
@@ -24,7 +25,7 @@ export const STREAM_KINDS = ["alerts", "events"] as const;
 export type StreamKind = (typeof STREAM_KINDS)[number];
 export const SCOPE_OF = { alerts: "alerts:read", events: "events:read" } as const satisfies Record<StreamKind, Scope>;
 export const FIELDS_OF = {
-  alerts: ["severity", "source", "status", "rule_name", "assignee", "tag"],
+  alerts: ["severity", "source", "status", "rule_name", "assignee", "entity", "tag"],
   events: ["severity", "source", "type", "class"],
 } as const;
 
@@ -50,9 +51,10 @@ export interface StreamRequest {
   readonly credentials: Credentials;
   readonly kinds: readonly StreamKind[];
   readonly filters: StreamFilters;
-  /** The range of `timestamp` for events and of `created_at` for alerts. */
+  /** The range of `timestamp` for events and of `created_at` for alerts, or of their events if `time` is `overlap`. */
   readonly fromMs?: number | undefined;
   readonly toMs?: number | undefined;
+  readonly time?: AlertTime | undefined;
   /** Search words, as in the lists. */
   readonly search?: string | undefined;
   /** The last position of the client; undefined: only new changes. */
@@ -233,11 +235,12 @@ export class StreamConnection {
   }
 
   #passesFilters(kind: StreamKind, item: FeedItem<number | string>): boolean {
-    const { filters, fromMs, toMs } = this.request;
+    const { filters, fromMs = -Infinity, toMs = Infinity, time } = this.request;
+    const { firstMs, lastMs } = (time === "overlap" && item.span) || { firstMs: item.timeMs, lastMs: item.timeMs };
     return (
       FIELDS_OF[kind].every((field) => isAllowed(filters[field], item.fields[field]!)) &&
-      (fromMs === undefined || item.timeMs >= fromMs) &&
-      (toMs === undefined || item.timeMs < toMs) &&
+      lastMs >= fromMs &&
+      firstMs < toMs &&
       (this.#matchesSearch?.(item.searchable) ?? true)
     );
   }

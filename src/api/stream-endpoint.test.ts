@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { openTestServer, type TestServer } from "../../test/api-server.ts";
 import { openAlerts, type Alerts } from "../alerts/alerts.ts";
 import { isUsable, revokeKey, rotateKey, type ApiKey } from "../model/key.ts";
+import type { EntityKind } from "../model/entity.ts";
 import type { Finding } from "../model/finding.ts";
 import { FairShare } from "./fair-share.ts";
 import type { StreamTimes } from "./stream-connection.ts";
@@ -164,6 +165,9 @@ describe("a stream", () => {
     const high = await listen("?severity=high,critical&rule_name=stream.rule,stream.else");
     const typed = await listen("?kinds=events&type=stream_one,stream_two&class=security");
     const annas = await listen("?kinds=alerts&assignee=Anna@example.com");
+    const evas = await listen("?kinds=alerts&entity=user:EVA,dock&assignee=none");
+    const doors = await listen("?kinds=alerts&entity=door:eva,door:dock");
+    const earlier = await listen(`?kinds=alerts&time=overlap&to=${new Date(100).toISOString()}`);
     const cases = await listen("?kinds=alerts&status=resolved&rule_name=stream.rule,stream.other&source=custom");
     await submit({ severity: "low", type: "stream_one" });
     const event = await submit({ severity: "critical" });
@@ -175,6 +179,15 @@ describe("a stream", () => {
     await server.call("POST", `/v1/alerts/${alert}/resolve`, { body: { resolution: "benign" } });
     const other = await raise({ rule: { id: "rule_t", name: "stream.else", description: "", tags: [], channels: [] } });
     await server.call("POST", `/v1/alerts/${other}/resolve`, { body: { resolution: "benign" } });
+    const named = (id: string, kind: EntityKind, value: string) =>
+      raise({ events: [{ id, timestampMs: 1 }], entities: { [id]: [{ kind, value }] }, severity: "low" });
+    const eva = await named("evt_1", "user", "Eva");
+    await named("evt_2", "user", "Ben");
+    const dock = await named("evt_3", "door", "Dock");
+    const early = await raise({ severity: "low", firstEventMs: 99 });
+    expect(ids(await evas.count(2))).toEqual([eva, dock]);
+    expect(ids(await doors.count(1))).toEqual([dock]);
+    expect(ids(await earlier.count(1))).toEqual([early]);
     await high.until((messages) => messages.filter(({ data }) => data.id === other).length === 2);
     expect(ids(high.messages).sort()).toEqual([event, two, alert, alert, other, other].sort());
     expect(ids(await typed.count(2))).toHaveLength(2);

@@ -6,13 +6,14 @@ import { CLASSES } from "../model/event.ts";
 import { classSchema, typeSchema } from "../model/event-schema.ts";
 import type { ApiKey } from "../model/key.ts";
 import { boundParameter } from "../model/time-bound.ts";
+import type { EntityFilter } from "../store/ports/alert-store.ts";
 import { QueryRefused } from "../store/ports/store-errors.ts";
 import type { Store } from "../store/ports/store.ts";
-import { alertFilters } from "./alert-endpoints.ts";
+import { alertFilters } from "./alert-filters.ts";
 import { createAuthenticate, type Authenticate } from "./auth.ts";
 import { commaListParameter } from "./comma-list.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
-import { ChangeFeed } from "./change-feed.ts";
+import { assigneeField, ChangeFeed, entityField } from "./change-feed.ts";
 import { FairShare } from "./fair-share.ts";
 import {
   FIELDS_OF,
@@ -195,8 +196,8 @@ export function streamEndpoint(streams: StreamHub, sources: readonly string[]): 
     description:
       "Server-sent events, for `curl -N`, `fetch` or, with a session, a browser's `EventSource`. `event: alert` is an alert as in the " +
       "list, with its `change` number. It is sent when the alert is created and whenever it changes; several changes in quick succession " +
-      "may be sent as one. `event: event` is an event. The filters are those of the lists: `status`, `rule_name`, `assignee` and `tag` apply to " +
-      "alerts, `type` and `class` to events, all others to both. The `id` of each message is a resume position: send the last one as the " +
+      "may be sent as one. `event: event` is an event. The filters are those of the lists: `status`, `rule_name`, `assignee`, `tag`, `entity` and `time` apply " +
+      "to alerts, `type` and `class` to events, all others to both. The `id` of each message is a resume position: send the last one as the " +
       "header `Last-Event-ID` or as `last_event_id` to continue without a gap. A client that reads too slowly is disconnected and can resume. " +
       `A key may have ${STREAMS_PER_KEY_MAX} open streams (429 past that), all keys together ${STREAMS_MAX} (503 past that).\n\n` +
       `${CURL_EXAMPLE}\n\nScope: \`alerts:read\` for alerts, \`events:read\` for events. The stream ends when the key or the session is no longer valid.`,
@@ -213,7 +214,7 @@ export function streamEndpoint(streams: StreamHub, sources: readonly string[]): 
         from: boundParameter
           .optional()
           .describe(
-            "earliest `timestamp` of an event or `created_at` of an alert, inclusive; also relative to the time of the request, such as `now-1h`",
+            "earliest `timestamp` of an event or `created_at` of an alert (see `time`), inclusive; also relative to the time of the request, such as `now-1h`",
           ),
         to: boundParameter.optional().describe("latest such time, exclusive"),
         search: searchParameter("words that must all occur, as in the lists of events and alerts"),
@@ -224,14 +225,15 @@ export function streamEndpoint(streams: StreamHub, sources: readonly string[]): 
       200: { description: "a stream of messages", content: { "text/event-stream": z.string() } },
     },
     handle: async ({ query, key, request }) => {
-      const { kinds: requested, last_event_id: last, from: fromMs, to: toMs, search, ...filters } = query;
+      const { kinds: requested, last_event_id: last, from: fromMs, to: toMs, search, time, ...lists } = query;
+      const filters = textFilters(lists);
       const kinds = requested ?? STREAM_KINDS.filter((kind) => key.scopes.includes(SCOPE_OF[kind]));
       requireScopesOf(kinds, key);
-      refuseUnusedFilters(kinds, filters);
+      refuseUnusedFilters(kinds, { ...filters, time: time && [time] });
       const resumeFrom = readResumePosition(request, last);
       const { authorization } = request.headers;
       const credentials = { authorization, sessionId: request.session ? readSessionCookie(request) : undefined };
-      const stream = await streams.open({ key, credentials, kinds, filters, fromMs, toMs, search, resumeFrom });
+      const stream = await streams.open({ key, credentials, kinds, filters, fromMs, toMs, time, search, resumeFrom });
       // A HEAD request would leave a stream that nobody reads.
       if (request.method === "HEAD") stream.end();
       const headers = { "Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no" };
@@ -246,9 +248,22 @@ function requireScopesOf(kinds: readonly StreamKind[], key: ApiKey): void {
   if (missing.length > 0) throw new Problem("forbidden", `the key lacks the scope ${missing.join(" and ")}`);
 }
 
+interface ListFilters {
+  readonly assignee?: readonly (string | null)[] | undefined;
+  readonly entity?: readonly EntityFilter[] | undefined;
+  /** All others are lists of texts. */
+  readonly [field: string]: readonly (string | null | EntityFilter)[] | undefined;
+}
+
+/** The filters in the form that feed items are compared with. */
+function textFilters({ assignee, entity, ...filters }: ListFilters): StreamFilters {
+  return { ...(filters as StreamFilters), assignee: assignee?.map(assigneeField), entity: entity?.map(entityField) };
+}
+
 /** Refuses a filter that applies to none of the requested kinds. */
 function refuseUnusedFilters(kinds: readonly StreamKind[], filters: StreamFilters): void {
   const applicable = new Set<string>(kinds.flatMap((kind) => FIELDS_OF[kind]));
+  if (kinds.includes("alerts")) applicable.add("time");
   const unused = Object.keys(filters).filter((field) => filters[field] !== undefined && !applicable.has(field));
   const message = `does not apply to ${kinds.join(" and ")}`;
   if (unused.length > 0) throw invalid(unused.map((field) => ({ field, message })));

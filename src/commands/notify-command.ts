@@ -1,7 +1,6 @@
 import { Argument, type Command } from "commander";
 import { clientAddress } from "../config/config.ts";
 import { idMaker } from "../lib/id.ts";
-import { UNTOUCHED, type AlertSummary } from "../model/alert.ts";
 import { CHANNELS, type Channel } from "../model/rule.ts";
 import { CommandFailure, EXIT_FAILED, EXIT_WRONG_USE } from "./command-failure.ts";
 import { addSettingFlags, requireSettings } from "./setting-flags.ts";
@@ -30,17 +29,15 @@ Exit codes: 0 delivered, ${EXIT_FAILED} not delivered, ${EXIT_WRONG_USE} the cha
     .action(async (name: Channel, { json }: { json?: true }) => {
       const { settings } = requireSettings(test);
       const { openChannels } = await import("../notify/open-channels.ts");
+      const { testMessage } = await import("../notify/test-message.ts");
       const channel = openChannels(settings.notifications).get(name);
       if (!channel) {
         const message = `The channel ${name} is not configured. docs/notifications.md says what it needs.`;
         throw new CommandFailure(message, EXIT_WRONG_USE);
       }
       const base = settings.notifications.consoleUrl ?? clientAddress(settings.host, settings.port);
-      const now = Date.now();
-      const alert = testAlert(now);
-      const items = [{ reason: "created" as const, alert, url: base, apiUrl: base }];
-      const deliveryId = idMaker("dlv_")();
-      const message = { deliveryId, isRepeat: false, at: now, items };
+      const reason = "Somebody ran `tocsin notify test`.";
+      const message = testMessage({ deliveryId: idMaker("dlv_")(), at: Date.now(), url: base, reason });
       const outcome = await channel.send(message, new AbortController().signal);
       if (outcome.kind !== "sent") process.exitCode = EXIT_FAILED;
       if (json) return printJson({ channel: name, outcome: outcome.kind, error: outcome.error ?? null });
@@ -49,23 +46,4 @@ Exit codes: 0 delivered, ${EXIT_FAILED} not delivered, ${EXIT_WRONG_USE} the cha
         process.stderr.write(`Not delivered to all recipients of ${name}: ${outcome.error}\n`);
       else process.stderr.write(`Not delivered to ${name}: ${outcome.error}\n`);
     });
-}
-
-function testAlert(now: number): AlertSummary {
-  return {
-    ...UNTOUCHED,
-    id: "alt_test",
-    rule: { id: "rule_test", name: "tocsin.notify_test", description: "", tags: [] },
-    foldKey: "",
-    group: null,
-    title: "Test message: this channel works",
-    description: "Somebody ran `tocsin notify test`. There is no alert, and nothing to do.",
-    severity: "info",
-    source: "custom",
-    eventCount: 0,
-    firstEventAt: now,
-    lastEventAt: now,
-    createdAt: now,
-    enrichment: {},
-  };
 }

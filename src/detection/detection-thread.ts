@@ -1,6 +1,8 @@
 import { parseExact } from "../lib/exact-json.ts";
 import { serveThread } from "../lib/thread.ts";
+import { entitiesOf, type Entity } from "../model/entity.ts";
 import type { Event } from "../model/event.ts";
+import type { Finding } from "../model/finding.ts";
 import type { Rule } from "../model/rule.ts";
 import { DetectionEngine, type DetectionResult } from "./detection-engine.ts";
 
@@ -14,6 +16,20 @@ function parse(texts: readonly string[]): Event[] {
   return texts.map((text) => parseExact(text) as Event);
 }
 
+/** Adds the entities of the events of this chunk, so that alerts need not read them from the store. */
+function withEntities(findings: readonly Finding[], events: readonly Event[]): Finding[] {
+  if (findings.length === 0) return [];
+  const byId = new Map(events.map((event) => [event.id, event]));
+  return findings.map((finding) => {
+    const entities: Record<string, readonly Entity[]> = {};
+    for (const { id } of finding.events) {
+      const event = byId.get(id);
+      if (event) entities[id] = entitiesOf(event.raw);
+    }
+    return { ...finding, entities };
+  });
+}
+
 const api = {
   setRules(rules: readonly Rule[]): void {
     for (const rule of rules) engine.setRule(rule);
@@ -23,7 +39,9 @@ const api = {
   },
   process(texts: readonly string[], nowMs: number): DetectionResult {
     now = nowMs;
-    return engine.process(parse(texts));
+    const events = parse(texts);
+    const result = engine.process(events);
+    return { ...result, findings: withEntities(result.findings, events) };
   },
   warm(ruleId: string, texts: readonly string[], nowMs: number): void {
     now = nowMs;

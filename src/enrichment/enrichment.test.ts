@@ -24,6 +24,7 @@ async function openIn(folder: string, geoFile: string, lists: readonly string[])
       abuseipdbUrl: "http://127.0.0.1:9",
     },
     dataDir: folder,
+    listStore: { all: async () => [], put: unasked, remove: unasked },
     reputationStore: { since: unasked, put: unasked, removeBefore: unasked, lookups: unasked, saveLookups: unasked },
     events: { amend: unasked },
     annotate: unasked,

@@ -3,10 +3,12 @@ import { Gauge, type Registry } from "prom-client";
 import { publicAddress } from "../lib/address-scope.ts";
 import type { EventDraft, JsonObject, JsonValue } from "../model/event.ts";
 import { openGeo, type Geo } from "./geo.ts";
+import type { ListStore } from "../store/ports/list-store.ts";
 import { openLists, type Lists } from "./lists/lists.ts";
+import { openManagedLists, type ManagedLists } from "./lists/managed-lists.ts";
 import { RecentValues } from "./recent-values.ts";
 import { openReputations, type Reputations, type ReputationsOptions } from "./reputations.ts";
-import type { EnrichmentStatus } from "./enrichment-status.ts";
+import type { EnrichmentStatus, ListStatus } from "./enrichment-status.ts";
 
 // Enriches events: the location and reputation of their public address, and the lists that contain their addresses and names.
 // Enrichment of an incoming event uses only data in memory.
@@ -34,6 +36,7 @@ export interface EnrichmentOptions {
     readonly abuseipdbUrl: string;
   };
   readonly dataDir: string;
+  readonly listStore: ListStore;
   readonly reputationStore: ReputationsOptions["reputationStore"];
   readonly events: ReputationsOptions["events"];
   readonly annotate: ReputationsOptions["annotate"];
@@ -53,18 +56,20 @@ interface AddressEnrichment {
 const UNKNOWN: AddressEnrichment = { publicAddress: undefined, place: undefined, lists: [] };
 
 export async function openEnrichment(options: EnrichmentOptions): Promise<Enrichment> {
-  const { settings, dataDir, reputationStore, events, annotate, registry, log } = options;
+  const { settings, dataDir, listStore, reputationStore, events, annotate, registry, log } = options;
   const { now = Date.now, pollMs = POLL_MS } = options;
   const common = { registry, log, now };
   const geo = settings.geo ? await openGeo({ file: settings.geoFile, ...common }) : undefined;
   const everyMs = settings.listsEveryMinutes * 60_000;
-  const lists = await openLists({ items: settings.lists, everyMs, dataDir, ...common });
+  const fileNames = settings.lists.map((item) => item.slice(0, item.indexOf("=")));
+  const managed = await openManagedLists({ store: listStore, fileNames, now });
+  const lists = await openLists({ items: settings.lists, everyMs, dataDir, managed, ...common });
   const { abuseipdbKey: key, abuseipdbUrl: url, abuseipdbPerDay: perDay } = settings;
   const reputations =
     key === null
       ? undefined
       : await openReputations({ service: { url, key }, perDay, reputationStore, events, annotate, ...common });
-  const enrichment = new Enrichment(geo, lists, reputations, pollMs);
+  const enrichment = new Enrichment(geo, { lists, managed }, reputations, pollMs);
   new Gauge({
     name: "tocsin_enrichment_geo_loaded",
     help: "1 if a geolocation file is loaded",
@@ -80,6 +85,8 @@ export async function openEnrichment(options: EnrichmentOptions): Promise<Enrich
 export class Enrichment {
   readonly #geo: Geo | undefined;
   readonly #lists: Lists;
+  /** Lists that are managed by the API. */
+  readonly managedLists: ManagedLists;
   readonly #reputations: Reputations | undefined;
   readonly #addresses = new RecentValues<AddressEnrichment>(ADDRESSES_CACHED_MAX);
   readonly #names = new RecentValues<readonly string[]>(NAMES_CACHED_MAX);
@@ -91,9 +98,16 @@ export class Enrichment {
   /** Called with each stored event; undefined if nothing is added later. */
   readonly stored: ((id: string, draft: EventDraft) => void) | undefined;
 
-  constructor(geo: Geo | undefined, lists: Lists, reputations: Reputations | undefined, pollMs: number) {
+  constructor(
+    geo: Geo | undefined,
+    { lists, managed }: { readonly lists: Lists; readonly managed: ManagedLists },
+    reputations: Reputations | undefined,
+    pollMs: number,
+  ) {
     this.#geo = geo;
     this.#lists = lists;
+    this.managedLists = managed;
+    managed.onChange = () => this.#clearCaches();
     this.#reputations = reputations;
     this.#pollMs = pollMs;
     this.stored = reputations && ((id, draft) => this.#requestReputation(reputations, id, draft));
@@ -128,6 +142,11 @@ export class Enrichment {
     if ("abuse_ipdb" in enrichment) return;
     const others = "geo" in enrichment ? [] : eventIds;
     this.#reputations?.alertMade(id, completedBy, others);
+  }
+
+  /** The status of lists in files and at URLs. */
+  get fileLists(): readonly ListStatus[] {
+    return this.#lists.fileStatus;
   }
 
   get status(): EnrichmentStatus {

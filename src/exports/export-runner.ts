@@ -8,12 +8,11 @@ import { greatestId, idMaker } from "../lib/id.ts";
 import { ThreadError } from "../lib/thread.ts";
 import { DAY_MS } from "../lib/time.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
-import { alertExportView } from "../model/alert.ts";
-import { EXPORTED_ALERTS_MAX } from "../model/alert-export.ts";
 import { subjectOf, type ExportFormat, type ExportJob, type ParquetTask } from "../model/export.ts";
 import type { AlertFilter } from "../store/ports/alert-store.ts";
 import { QueryRefused, StoreUnavailable } from "../store/ports/store-errors.ts";
 import type { Store } from "../store/ports/store.ts";
+import { alertRows } from "./alert-rows.ts";
 import { columnsOf } from "./export-columns.ts";
 import { FORMATS } from "./export-formats.ts";
 import { writeExport } from "./export-writer.ts";
@@ -27,8 +26,6 @@ export const EXPORTS_UNFINISHED_PER_KEY_MAX = 5;
 export const EXPORTS_KEPT_PER_KEY_MAX = 100;
 const EXPORT_LIFETIME_MS = DAY_MS;
 const SWEEP_MS = 60_000;
-/** Alerts that are read together. */
-const ALERTS_CHUNK = 200;
 const QUEUE_FULL_RETRY_SECONDS = 30;
 const FILE_LOST = "the file of the export is gone or damaged; create the export again";
 
@@ -420,26 +417,6 @@ class QueuedExportRunner implements ExportRunner {
       this.#log.warn({ err: error }, "export files not removed; the next start tries again");
     }
   }
-}
-
-/** The matching alerts, newest first. Those that are removed meanwhile are left out. */
-async function* alertRows(
-  store: Store["alerts"],
-  filter: AlertFilter,
-  context: { readonly client: string; readonly signal: AbortSignal },
-): AsyncGenerator<readonly string[]> {
-  const { total, ids } = await store.ids(filter, EXPORTED_ALERTS_MAX, context);
-  if (total > EXPORTED_ALERTS_MAX) throw tooManyAlerts(total);
-  for (let at = 0; at < ids.length; at += ALERTS_CHUNK) {
-    const alerts = await store.getMany(ids.slice(at, at + ALERTS_CHUNK));
-    context.signal.throwIfAborted();
-    yield alerts.flatMap((alert) => (alert ? [JSON.stringify(alertExportView(alert))] : []));
-  }
-}
-
-export function tooManyAlerts(total: number): QueryRefused {
-  const [found, max] = [total, EXPORTED_ALERTS_MAX].map((count) => count.toLocaleString("en"));
-  return new QueryRefused("query", `${found} alerts match; an export has at most ${max}: narrow the filters`);
 }
 
 /** Undefined if the file does not exist: the export may have been cancelled a moment ago. */

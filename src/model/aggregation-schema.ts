@@ -12,52 +12,56 @@ import {
   type PerAggregation,
 } from "./aggregation.ts";
 import { positiveNumber } from "./condition-schema.ts";
-import type { TopField } from "./field.ts";
-import { fieldExcept, fieldSchema } from "./field-schema.ts";
+import { fieldExcept } from "./field-schema.ts";
+import { isTime, type QueryFields } from "./query-fields.ts";
 
 // Schemas of aggregations in requests, and their conversion to the form that engines compute.
 
 const TERMS_SIZE_MAX = 1000;
 const AGGREGATIONS_MAX = 20;
 
-/** Top-level fields whose values are text. */
-const TEXT_FIELDS: readonly TopField[] = ["id", "type", "source", "class", "severity"];
+const anyField = () => false;
 
-const INTERVAL_WORDS = "a duration such as 5m, 1h or 1d for timestamp, a number greater than 0 for other fields";
-
-const SHAPES = {
-  terms: z.strictObject({
-    field: fieldExcept(["id"], "every id is different"),
-    size: z.int().min(1).max(TERMS_SIZE_MAX).default(10),
-  }),
-  count: z.strictObject({ field: fieldSchema.optional() }),
-  histogram: z
-    .strictObject({
-      field: fieldExcept(TEXT_FIELDS, "must be numeric or timestamp"),
-      interval: z
-        .union([z.string().meta({ pattern: DURATION.source }), positiveNumber], {
-          error: ({ input }) => (input === undefined ? "is required" : INTERVAL_WORDS),
-        })
-        .describe(INTERVAL_WORDS),
-    })
-    .superRefine(({ field, interval }, context) => {
-      if (context.issues.length > 0) return;
-      if (field === "timestamp" && (typeof interval !== "string" || parseDuration(interval) === undefined)) {
-        context.addIssue({ code: "custom", path: ["interval"], message: "a duration such as 5m, 1h or 1d" });
-      }
-      if (field !== "timestamp" && typeof interval === "string") {
-        context.addIssue({
-          code: "custom",
-          path: ["interval"],
-          message: "a number greater than 0 (durations are for timestamp)",
-        });
-      }
+const shapesOf = (fields: QueryFields) => {
+  const { timeWords } = fields;
+  const isText = (path: string) => fields.isText(path);
+  const intervalWords = `a duration such as 5m, 1h or 1d for ${timeWords}, a number greater than 0 for other fields`;
+  return {
+    terms: z.strictObject({
+      field: fieldExcept(fields, (path) => path === "id", "every id is different"),
+      size: z.int().min(1).max(TERMS_SIZE_MAX).default(10),
     }),
-  stats: z.strictObject({ field: fieldExcept(TEXT_FIELDS, "is not a number") }),
-  cardinality: z.strictObject({ field: fieldSchema }),
-} satisfies PerAggregation<{ [Kind in AggregationKind]: z.ZodType }>;
+    count: z.strictObject({ field: fieldExcept(fields, anyField, "").optional() }),
+    histogram: z
+      .strictObject({
+        field: fieldExcept(fields, isText, `must be numeric or ${timeWords}`),
+        interval: z
+          .union([z.string().meta({ pattern: DURATION.source }), positiveNumber], {
+            error: ({ input }) => (input === undefined ? "is required" : intervalWords),
+          })
+          .describe(intervalWords),
+      })
+      .superRefine(({ field, interval }, context) => {
+        if (context.issues.length > 0) return;
+        const needsDuration = isTime(fields, field);
+        if (needsDuration && (typeof interval !== "string" || parseDuration(interval) === undefined)) {
+          context.addIssue({ code: "custom", path: ["interval"], message: "a duration such as 5m, 1h or 1d" });
+        }
+        if (!needsDuration && typeof interval === "string") {
+          context.addIssue({
+            code: "custom",
+            path: ["interval"],
+            message: `a number greater than 0 (durations are for ${timeWords})`,
+          });
+        }
+      }),
+    stats: z.strictObject({ field: fieldExcept(fields, isText, "is not a number") }),
+    cardinality: z.strictObject({ field: fieldExcept(fields, anyField, "") }),
+  } satisfies PerAggregation<{ [Kind in AggregationKind]: z.ZodType }>;
+};
 
-type ShapeInput<Kind extends AggregationKind> = z.infer<(typeof SHAPES)[Kind]>;
+type AggregationShapes = ReturnType<typeof shapesOf>;
+type ShapeInput<Kind extends AggregationKind> = z.infer<AggregationShapes[Kind]>;
 
 const READERS: PerAggregation<{
   [Kind in AggregationKind]: (input: ShapeInput<Kind>, aggs: Aggregations) => AggregationOf<Kind>;
@@ -73,11 +77,6 @@ const READERS: PerAggregation<{
   stats: ({ field }) => ({ kind: "stats", field }),
   cardinality: ({ field }) => ({ kind: "cardinality", field }),
 };
-
-type OptionalShapes = { [Kind in AggregationKind]: z.ZodOptional<(typeof SHAPES)[Kind]> };
-const shapes = Object.fromEntries(
-  AGGREGATION_KINDS.map((kind) => [kind, SHAPES[kind].optional().describe(AGGREGATIONS[kind].about)]),
-) as unknown as OptionalShapes;
 
 function kindsIn(input: object): AggregationKind[] {
   return AGGREGATION_KINDS.filter((kind) => input[kind as keyof typeof input] !== undefined);
@@ -100,7 +99,6 @@ export function withKeyLimit<Schema extends z.ZodType>(schema: Schema, keysMax: 
   ).meta({ maxProperties: keysMax });
 }
 
-const innerAggregation = z.strictObject(shapes).superRefine(refuseSeveralKinds, BESIDE_OTHERS).meta(ONE_KIND);
 /** Names of a bucket's own properties. */
 const BUCKET_NAMES: ReadonlySet<string> = new Set(["key", "count"]);
 const innerName = z
@@ -108,28 +106,31 @@ const innerName = z
   .min(1)
   .max(64)
   .refine((name) => !BUCKET_NAMES.has(name), "is reserved for the bucket itself: choose another name");
-const innerAggregations = withKeyLimit(z.record(innerName, innerAggregation), AGGREGATIONS_MAX, "aggregations");
 
-const aggregationSchema = z
-  .strictObject({ ...shapes, aggs: innerAggregations.optional() })
-  .superRefine((input, context) => {
-    refuseSeveralKinds(input, context);
-    if (input.aggs && !kindsIn(input).some((kind) => AGGREGATIONS[kind].hasBuckets)) {
-      const kinds = AGGREGATION_KINDS.filter((kind) => AGGREGATIONS[kind].hasBuckets).join(" and ");
-      context.addIssue({ code: "custom", path: ["aggs"], message: `is allowed inside ${kinds} only` });
-    }
-  }, BESIDE_OTHERS)
-  .meta({ id: "Aggregation", ...ONE_KIND });
+type OptionalShapes = { [Kind in AggregationKind]: z.ZodOptional<AggregationShapes[Kind]> };
 
-export const aggregationsSchema = withKeyLimit(
-  z.record(z.string().min(1).max(64), aggregationSchema),
-  AGGREGATIONS_MAX,
-  "aggregations",
-);
+export function aggregationsSchemaOf(fields: QueryFields) {
+  const kinds = shapesOf(fields);
+  const shapes = Object.fromEntries(
+    AGGREGATION_KINDS.map((kind) => [kind, kinds[kind].optional().describe(AGGREGATIONS[kind].about)]),
+  ) as unknown as OptionalShapes;
+  const innerAggregation = z.strictObject(shapes).superRefine(refuseSeveralKinds, BESIDE_OTHERS).meta(ONE_KIND);
+  const innerAggregations = withKeyLimit(z.record(innerName, innerAggregation), AGGREGATIONS_MAX, "aggregations");
+  const aggregationSchema = z
+    .strictObject({ ...shapes, aggs: innerAggregations.optional() })
+    .superRefine((input, context) => {
+      refuseSeveralKinds(input, context);
+      if (input.aggs && !kindsIn(input).some((kind) => AGGREGATIONS[kind].hasBuckets)) {
+        const kinds = AGGREGATION_KINDS.filter((kind) => AGGREGATIONS[kind].hasBuckets).join(" and ");
+        context.addIssue({ code: "custom", path: ["aggs"], message: `is allowed inside ${kinds} only` });
+      }
+    }, BESIDE_OTHERS)
+    .meta({ id: `${fields.prefix}Aggregation`, ...ONE_KIND });
+  return withKeyLimit(z.record(z.string().min(1).max(64), aggregationSchema), AGGREGATIONS_MAX, "aggregations");
+}
 
-type AggregationInput = z.infer<typeof innerAggregation> & {
-  aggs?: Record<string, z.infer<typeof innerAggregation>> | undefined;
-};
+type InnerInput = { [Kind in AggregationKind]?: ShapeInput<Kind> | undefined };
+type AggregationInput = InnerInput & { aggs?: Record<string, InnerInput> | undefined };
 
 export function toAggregations(input: Record<string, AggregationInput> | undefined): Aggregations {
   return Object.entries(input ?? {}).map(([name, aggregation]) => ({ name, aggregation: toAggregation(aggregation) }));

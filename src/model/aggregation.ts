@@ -56,25 +56,25 @@ interface AggregationMeta<Kind extends AggregationKind> {
 
 export const AGGREGATIONS: PerAggregation<{ [Kind in AggregationKind]: AggregationMeta<Kind> }> = {
   terms: {
-    about: "the most frequent values and the number of events with each",
+    about: "the most frequent values, each with the number of its matches",
     hasBuckets: true,
     answer: "Buckets",
     empty: () => ({ buckets: [], other_count: 0 }),
   },
   count: {
-    about: "the number of events that have the field; without a field, of all events",
+    about: "the number of matches that have the field; without a field, of all matches",
     hasBuckets: false,
     answer: "Value",
     empty: () => ({ value: 0 }),
   },
   histogram: {
-    about: "the number of events in each interval",
+    about: "the number of matches in each interval",
     hasBuckets: true,
     answer: "Buckets",
     empty: () => ({ buckets: [] }),
   },
   stats: {
-    about: "min, max, avg and sum; for timestamp these are times, and sum is null",
+    about: "min, max, avg and sum; those of times are times, and sum is null",
     hasBuckets: false,
     answer: "Stats",
     empty: ({ field }) =>

@@ -1,7 +1,9 @@
 import { z } from "zod";
 import { formatTime } from "../lib/time.ts";
+import { addGroupEntities, ALERT_ENTITIES_MAX, NO_ENTITIES, type AlertEntity } from "./alert-entity.ts";
 import { RESOLUTIONS, STATUSES, type Resolution, type Status } from "./alert-state.ts";
 import { alertMatchSchema, alertMatchView, type AlertMatch } from "./alert-match.ts";
+import { ENTITY_KINDS } from "./entity.ts";
 import type { JsonObject, Severity } from "./event.ts";
 import { eventSchema, severitySchema } from "./event-schema.ts";
 import type { EventMark, Group } from "./finding.ts";
@@ -57,6 +59,9 @@ export interface Alert {
   /** The `dedupKey` of its findings. Stored alerts contain this name, so it stays. */
   readonly foldKey: string;
   readonly group: Group | null;
+  /** As in AlertEntities. Absent in older records until their events have been read. */
+  readonly entities?: readonly AlertEntity[] | undefined;
+  readonly entitiesCut?: true | undefined;
   readonly title: string;
   readonly description: string;
   readonly severity: Severity;
@@ -225,6 +230,20 @@ const timelineEntrySchema = z
   })
   .meta({ id: "TimelineEntry" });
 
+const groupSchema = z
+  .object({
+    field: z.string().describe("path of the rule's `group_by`, or several separated by commas"),
+    value: z.string(),
+  })
+  .meta({ id: "AlertGroup" });
+const alertEntitySchema = z
+  .object({
+    kind: z.enum(ENTITY_KINDS),
+    value: z.string(),
+    count: z.int().describe("events of the alert that name it; 0 for the group of an absence"),
+  })
+  .meta({ id: "AlertEntity" });
+
 /** An alert in a list. */
 export const alertSchema = z
   .object({
@@ -244,6 +263,17 @@ export const alertSchema = z
     assignee: z.string().nullable(),
     resolution: z.enum(RESOLUTIONS).nullable(),
     tags: z.array(z.string()).describe("given by people; the tags of the rule are in `rule.tags`"),
+    group: groupSchema.nullable().describe("the values that the rule groups by; null for a rule without groups"),
+    entities: z
+      .array(alertEntitySchema)
+      .max(ALERT_ENTITIES_MAX)
+      .describe(
+        `addresses, users, doors, cameras, devices and phones that its events name: at most ${ALERT_ENTITIES_MAX}, the most ` +
+          "frequent first, then the one seen last",
+      ),
+    entities_cut: z
+      .boolean()
+      .describe(`true if there were more than ${ALERT_ENTITIES_MAX}: the least frequent are missing`),
   })
   .meta({ id: "Alert" });
 
@@ -253,7 +283,6 @@ export const alertDetailSchema = alertSchema
     actions_taken: z.array(z.string()),
     acknowledged_at: z.string().nullable(),
     resolved_at: z.string().nullable(),
-    group: z.object({ field: z.string(), value: z.string() }).nullable(),
     rule: z.object({ id: z.string(), name: z.string(), description: z.string(), tags: z.array(z.string()) }),
     related_events: z.array(eventSchema).describe("the newest 50, newest first"),
     related_events_total: z.int(),
@@ -282,6 +311,9 @@ export function alertView(alert: AlertSummary): z.infer<typeof alertSchema> {
     assignee: alert.assignee,
     resolution: alert.resolution,
     tags: [...(alert.tags ?? [])],
+    group: alert.group,
+    entities: (alert.entities ?? addGroupEntities(NO_ENTITIES, alert.group).entities).map((entity) => ({ ...entity })),
+    entities_cut: alert.entitiesCut === true,
   };
 }
 
@@ -296,7 +328,6 @@ export function alertExportView(alert: AlertSummary) {
     actions_taken: alert.actionsTaken,
     acknowledged_at: alert.acknowledgedAt === null ? null : formatTime(alert.acknowledgedAt),
     resolved_at: alert.resolvedAt === null ? null : formatTime(alert.resolvedAt),
-    group: alert.group,
     rule: alert.rule,
   };
 }

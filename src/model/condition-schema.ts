@@ -11,7 +11,7 @@ import {
   type Scalar,
   type ValueKind,
 } from "./condition.ts";
-import { isAnyField, pathFault } from "./field.ts";
+import { EVENT_FIELDS, isAnyFieldOf, type QueryFields } from "./query-fields.ts";
 import { patternWeight } from "./pattern.ts";
 
 // Schemas of conditions, for validation and for the OpenAPI document.
@@ -47,11 +47,15 @@ const scalars = withSizeGuard(z.array(scalar).min(1).max(LIST_VALUES_MAX), (list
 });
 const text = z.string().min(1).max(TEXT_VALUE_CHARACTERS_MAX);
 const texts = textOrTexts(text, LIST_VALUES_MAX);
-const otherField = z.string().superRefine((path, context) => {
-  const fault = path === "id" ? "every id is different" : pathFault(path);
-  if (fault) context.addIssue({ code: "custom", message: fault });
-});
-const bound = z.union([number, z.string()], { error: "a number, or a time for the field timestamp" });
+const otherField = (fields: QueryFields) =>
+  z.string().superRefine((path, context) => {
+    const fault = path === "id" ? "every id is different" : fields.pathFault(path);
+    if (fault) context.addIssue({ code: "custom", message: fault });
+  });
+const bound = (fields: QueryFields) =>
+  z.union([number, z.string()], {
+    error: `a number, or a time for ${fields === EVENT_FIELDS ? "the field timestamp" : fields.timeWords}`,
+  });
 
 /** One text, or a list of alternatives. */
 function textOrTexts(item: z.ZodString, itemsMax: number) {
@@ -83,19 +87,20 @@ export function oneOrSeveral<Item extends z.ZodType, List extends z.ZodType>(
 }
 
 /** The schema of each kind of value. */
-const VALUES = {
+const valuesOf = (fields: QueryFields) => ({
   scalar,
   scalars,
   texts,
   globs: textOrTexts(z.string().min(1).max(GLOB_CHARACTERS_MAX), LIST_VALUES_MAX),
   patterns: textOrTexts(z.string().min(1).max(PATTERN_CHARACTERS_MAX), PATTERNS_MAX),
   networks: textOrTexts(z.string(), LIST_VALUES_MAX),
-  bound,
+  bound: bound(fields),
   hours: z.string().max(HOURS_CHARACTERS_MAX),
   timeParts: textOrTexts(z.string().min(1).max(TIME_PART_CHARACTERS_MAX), TIME_PARTS_MAX),
-  otherField,
+  otherField: otherField(fields),
   flag: z.boolean(),
-} satisfies Record<ValueKind, z.ZodType>;
+});
+type Values = ReturnType<typeof valuesOf> & Record<ValueKind, z.ZodType>;
 
 /** Limit of the summed weight of all patterns in one query or rule: each must be compiled before the first test. */
 const PATTERNS_WEIGHT_MAX = 5000;
@@ -123,25 +128,28 @@ export function patternsFault(input: unknown): string | undefined {
 /** Operators on whole ids: a store looks events up by id instead of scanning. */
 const ID_OPERATORS: readonly OperatorName[] = ["equals", "not_equals", "in", "not_in", "exists"];
 
-const operatorFields = Object.fromEntries(
-  OPERATOR_NAMES.map((name) => [name, VALUES[OPERATORS[name].value].describe(OPERATORS[name].about).optional()]),
-) as { [Name in OperatorName]: z.ZodOptional<(typeof VALUES)[(typeof OPERATORS)[Name]["value"]]> };
-
 /** `{ field, <one operator>: value, ignore_case? }` in a request. */
-const fieldTestShape = z.strictObject({ field: z.string(), ...operatorFields, ignore_case: z.boolean().optional() });
+export function fieldTestSchemaOf(fields: QueryFields) {
+  const values: Values = valuesOf(fields);
+  const operatorFields = Object.fromEntries(
+    OPERATOR_NAMES.map((name) => [name, values[OPERATORS[name].value].describe(OPERATORS[name].about).optional()]),
+  ) as { [Name in OperatorName]: z.ZodOptional<Values[(typeof OPERATORS)[Name]["value"]]> };
+  return z
+    .strictObject({ field: z.string(), ...operatorFields, ignore_case: z.boolean().optional() })
+    .superRefine((input, context) => refuseTest(fields, input, context), BESIDE_OTHERS)
+    .meta({ id: `${fields.prefix}FieldTest`, oneOf: OPERATOR_NAMES.map((name) => ({ required: [name] })) });
+}
 
-export const fieldTestSchema = fieldTestShape
-  .superRefine(refuseTest, BESIDE_OTHERS)
-  .meta({ id: "FieldTest", oneOf: OPERATOR_NAMES.map((name) => ({ required: [name] })) });
+export const fieldTestSchema = fieldTestSchemaOf(EVENT_FIELDS);
 
 /** Reports all faults at once, one per path, also next to values of the wrong type. */
-function refuseTest(input: FieldTestInput, context: z.RefinementCtx): void {
+function refuseTest(fields: QueryFields, input: FieldTestInput, context: z.RefinementCtx): void {
   const refused = new Set(context.issues.map(({ path }) => formatPath(path ?? [])));
   const refuse = (path: PropertyKey[], message: string) => {
     refused.add(formatPath(path));
     context.addIssue({ code: "custom", path, message });
   };
-  const fault = refused.has("field") || isAnyField(input.field) ? undefined : pathFault(input.field);
+  const fault = refused.has("field") || isAnyFieldOf(fields, input.field) ? undefined : fields.pathFault(input.field);
   if (fault) refuse(["field"], fault);
   const given = OPERATOR_NAMES.filter((name) => input[name] !== undefined);
   if (given.length !== 1) {
@@ -149,7 +157,7 @@ function refuseTest(input: FieldTestInput, context: z.RefinementCtx): void {
     return refuse([], `${message}: one of ${OPERATOR_NAMES.join(", ")}`);
   }
   const name = given[0]!;
-  if (isAnyField(input.field) && !ANY_FIELD_OPERATORS.includes(name)) {
+  if (isAnyFieldOf(fields, input.field) && !ANY_FIELD_OPERATORS.includes(name)) {
     refuse([name], `any field (${input.field}) takes ${ANY_FIELD_OPERATORS.join(", ")}, not ${name}`);
   }
   if (input.field === "id" && !ID_OPERATORS.includes(name)) {
@@ -158,7 +166,7 @@ function refuseTest(input: FieldTestInput, context: z.RefinementCtx): void {
   const operator = OPERATORS[name] as Operator;
   const refuseValue = (value: Scalar, path: PropertyKey[]) => {
     if (refused.has(formatPath(path))) return;
-    const message = operator.fault?.(value, input.field, input.ignore_case === true);
+    const message = operator.fault?.(value, fields.operatorField(input.field), input.ignore_case === true);
     if (message) refuse(path, message);
   };
   const value = input[name] as Scalar | Scalar[];

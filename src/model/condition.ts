@@ -4,12 +4,14 @@ import { isInRanges, parseCidr } from "../lib/ip.ts";
 import { foldCase } from "../lib/text.ts";
 import { parseTime, parseTimeUp } from "../lib/time.ts";
 import { unreachable } from "../lib/unreachable.ts";
+import { RESOLUTIONS, STATUSES } from "./alert-state.ts";
 import { CLASSES, SEVERITIES, type Event } from "./event.ts";
 import { compileGlob } from "./glob.ts";
 import { parseHours, withinHours } from "./hours.ts";
 import { PATTERN_WEIGHT_MAX, patternWeight } from "./pattern.ts";
 import { hasTimePart, parseTimePart } from "./time-part.ts";
 import { ANY_FIELD, fieldReader, type FieldValue } from "./field.ts";
+import { EVENT_FIELDS, type QueryFields } from "./query-fields.ts";
 
 // The condition language of search filters and rule conditions, each a test on one event. This file defines the meaning; a
 // store that evaluates conditions in its own engine must agree with it. The schemas are in condition-schema.ts, so that
@@ -353,16 +355,15 @@ export type FieldTestInput = {
   [Name in OperatorName]?: ValueKinds[(typeof OPERATORS)[Name]["value"]] | undefined;
 } & { field: string; ignore_case?: boolean | undefined };
 
-export function toFieldTest(input: FieldTestInput): FieldTest {
+export function toFieldTest(input: FieldTestInput, fields: QueryFields = EVENT_FIELDS): FieldTest {
+  const name = fields.operatorField(input.field);
   const operator = OPERATOR_NAMES.find((name) => input[name] !== undefined)!;
   const value = input[operator] as Scalar | Scalar[];
   return {
     kind: "test",
     field: input.field,
     operator,
-    value: Array.isArray(value)
-      ? value.map((item) => onField(input.field, item))
-      : onField(input.field, value, operator),
+    value: Array.isArray(value) ? value.map((item) => onField(name, item)) : onField(name, value, operator),
     ignoreCase: input.ignore_case ?? false,
   };
 }
@@ -374,49 +375,75 @@ export function toKeywordTest({ keyword, ignore_case }: KeywordInput): FieldTest
   return { kind: "test", field: ANY_FIELD, operator: "contains", value: keyword, ignoreCase: ignore_case };
 }
 
+/** The values that a kind of document has at its fields, and the names by which operators know those. */
+export interface ConditionFields<Document> extends Pick<QueryFields, "operatorField"> {
+  reader(path: string): (document: Document) => readonly FieldValue[];
+}
+
 /** Compiles a condition to a predicate: the reference implementation of its meaning. */
 export function compileCondition(condition: Condition): (event: Event) => boolean {
+  return compileConditionOn(condition, { reader: fieldReader, operatorField: EVENT_FIELDS.operatorField });
+}
+
+/** The same for another kind of document than events. */
+export function compileConditionOn<Document>(
+  condition: Condition,
+  fields: ConditionFields<Document>,
+): (document: Document) => boolean {
+  const compile = (part: Condition) => compileConditionOn(part, fields);
   switch (condition.kind) {
     case "all": {
-      const parts = condition.of.map(compileCondition);
-      return (event) => parts.every((part) => part(event));
+      const parts = condition.of.map(compile);
+      return (document) => parts.every((part) => part(document));
     }
     case "any": {
-      const parts = condition.of.map(compileCondition);
-      return (event) => parts.some((part) => part(event));
+      const parts = condition.of.map(compile);
+      return (document) => parts.some((part) => part(document));
     }
     case "not": {
-      const part = compileCondition(condition.of);
-      return (event) => !part(event);
+      const part = compile(condition.of);
+      return (document) => !part(document);
     }
     case "test":
-      return compileFieldTest(condition);
+      return compileFieldTest(condition, fields);
     default:
       return unreachable(condition);
   }
 }
 
-function compileFieldTest({ field, operator: name, value, ignoreCase }: FieldTest): (event: Event) => boolean {
-  const read = fieldReader(field);
-  if (name === "exists") return (event) => read(event).length > 0 === value;
+/** The test of a single value that the operator, or the one that it negates, makes. `exists` and relations have none. */
+export function compileValueTest(
+  { field, operator, value, ignoreCase }: FieldTest,
+  { operatorField }: Pick<QueryFields, "operatorField">,
+): (value: FieldValue) => boolean {
+  const fold = ignoreCase ? foldCase : (text: string) => text;
+  return (OPERATORS[operator] as Operator).test(value, { fold, ignoreCase, field: operatorField(field) });
+}
+
+function compileFieldTest<Document>(
+  test: FieldTest,
+  fields: ConditionFields<Document>,
+): (document: Document) => boolean {
+  const { field, operator: name, value, ignoreCase } = test;
+  const read = fields.reader(field);
+  if (name === "exists") return (document) => read(document).length > 0 === value;
   const fold = ignoreCase ? foldCase : (text: string) => text;
   if (isRelation(name)) {
     const { relation } = RELATIONS[name];
-    const readOther = fieldReader(value as string);
-    return (event) => {
-      const others = readOther(event);
-      return others.length > 0 && read(event).some((a) => others.some((b) => relation(a, b, fold)));
+    const readOther = fields.reader(value as string);
+    return (document) => {
+      const others = readOther(document);
+      return others.length > 0 && read(document).some((a) => others.some((b) => relation(a, b, fold)));
     };
   }
-  const operator = OPERATORS[name] as Operator;
-  const test = operator.test(value, { fold, ignoreCase, field });
+  const passes = compileValueTest(test, fields);
   if (isNegation(name)) {
-    return (event) => {
-      const values = read(event);
-      return values.length > 0 && !values.some(test);
+    return (document) => {
+      const values = read(document);
+      return values.length > 0 && !values.some(passes);
     };
   }
-  return (event) => read(event).some(test);
+  return (document) => read(document).some(passes);
 }
 
 /** Nesting depth of a condition. */
@@ -437,6 +464,8 @@ function onField(field: string, value: Scalar, operator: OperatorName = "equals"
 const CLOSED_FIELDS = new Map<string, readonly string[]>([
   ["severity", SEVERITIES],
   ["class", CLASSES],
+  ["status", STATUSES],
+  ["resolution", RESOLUTIONS],
 ]);
 
 /** Reports a value that the field can never have: such a filter would silently match nothing. */

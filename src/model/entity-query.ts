@@ -5,6 +5,8 @@ import type { Entity, EntityKind } from "./entity.ts";
 export interface EntityQuery {
   /** A part of the value, in upper or lower case. */
   readonly search: string;
+  /** The text is the whole value, exactly as it is. */
+  readonly isWhole?: boolean | undefined;
   /** Undefined: all kinds. */
   readonly kinds?: readonly EntityKind[] | undefined;
   /** Extended to whole UTC days, by which entities are counted. */

@@ -53,6 +53,7 @@ export function canonicalValue(kind: EntityKind, value: string): string {
   return kind === "address" ? (canonicalAddress(value) ?? value) : value;
 }
 
-function isName(value: string): boolean {
+/** False for what devices write where they have no name, and for texts that are too long. */
+export function isName(value: string): boolean {
   return value.length <= ENTITY_CHARACTERS_MAX && !NAMELESS.has(value.trim().toLowerCase());
 }

@@ -1,13 +1,13 @@
 import { z } from "zod";
-import { pathFault, type TopField } from "./field.ts";
+import { EVENT_FIELDS, type QueryFields } from "./query-fields.ts";
 
 /** A field path in a request; the fault of a malformed one is explained. */
-export const fieldSchema = fieldExcept([], "");
+export const fieldSchema = fieldExcept(EVENT_FIELDS, () => false, "");
 
-/** A field path other than the given top-level fields, which are refused with the message. */
-export function fieldExcept(refused: readonly TopField[], message: string) {
+/** A field path other than those that are refused with the message. */
+export function fieldExcept(fields: QueryFields, isRefused: (path: string) => boolean, message: string) {
   return z.string().superRefine((path, context) => {
-    const fault = (refused as readonly string[]).includes(path) ? message : pathFault(path);
+    const fault = isRefused(path) ? message : fields.pathFault(path);
     if (fault) context.addIssue({ code: "custom", message: fault });
   });
 }

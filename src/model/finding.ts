@@ -1,3 +1,4 @@
+import type { Entity } from "./entity.ts";
 import type { Event, JsonObject, Severity } from "./event.ts";
 import type { Channel } from "./rule.ts";
 import type { IdentifiedDefinition } from "./rule-definition.ts";
@@ -53,6 +54,8 @@ export interface Finding {
   readonly lastEventMs: number;
   /** The newest counted events, newest first, at most RELATED_EVENTS_MAX. */
   readonly events: readonly EventMark[];
+  /** The entities of those of `events` that detection had at hand, by event id. Others must be read from the store. */
+  readonly entities?: Readonly<Record<string, readonly Entity[]>> | undefined;
 }
 
 interface EventSpan {

@@ -1,13 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { SYSTEM, type NotifiedOutcome, type TimelineEntry } from "../model/alert.ts";
+import type { ChannelHealth } from "../model/channel-status.ts";
 import type { Notification } from "../model/notification.ts";
 import type { Channel } from "../model/rule.ts";
 import type { NewTimelineEntry } from "../store/ports/alert-store.ts";
 import type { Settlement } from "../store/ports/notification-store.ts";
 import { StoreUnavailable } from "../store/ports/store-errors.ts";
 import type { Store } from "../store/ports/store.ts";
-import type { ChannelSender, SendOutcome } from "./channel.ts";
+import { sendWithin, type ChannelSender, type SendOutcome } from "./channel.ts";
 import { closingAt, digestOf, type MessageItem, type AlertLinks } from "./message.ts";
 import { nextQueueStep, backoffMs, type DeliveryPace, type ChannelHistory } from "./schedule.ts";
 
@@ -46,6 +47,8 @@ export class ChannelQueue {
   readonly #abort = new AbortController();
   #past: ChannelHistory = { attemptsAt: [], pausedUntil: 0, lastWasNew: false };
   #failuresInARow = 0;
+  #lastSentAt: number | null = null;
+  #lastError: ChannelHealth["lastError"] = null;
   #woken = Promise.withResolvers<void>();
   #running: Promise<void> = Promise.resolve();
 
@@ -60,6 +63,13 @@ export class ChannelQueue {
   /** A notification was queued. */
   wake(): void {
     this.#woken.resolve();
+  }
+
+  get health(): ChannelHealth {
+    const { now, steadyNow } = this.#options;
+    const pauseMs = this.#past.pausedUntil - steadyNow();
+    const pausedUntil = pauseMs > 0 ? Math.round(now() + pauseMs) : null;
+    return { lastSentAt: this.#lastSentAt, lastError: this.#lastError, pausedUntil };
   }
 
   async close(): Promise<void> {
@@ -134,7 +144,9 @@ export class ChannelQueue {
     this.#past = { ...this.#past, attemptsAt };
     const outcome = await this.#send(deliveryId, notifications);
     const settlement = this.#settlementOf(outcome, notifications);
+    if (settlement.status === "sent") this.#lastSentAt = this.#options.now();
     if (settlement.error !== null) {
+      this.#lastError = { message: settlement.error, at: this.#options.now() };
       const line = { channel: name, deliveryId, alerts: notifications.length, reason: settlement.error };
       log.warn(line, settlement.status === "dead" ? "message given up" : "message not delivered");
     }
@@ -149,7 +161,7 @@ export class ChannelQueue {
     const isRepeat = notifications.some((notification) => notification.isRepeat);
     const untold = notifications[0]!.untold;
     try {
-      return await within(ATTEMPT_MS_MAX, this.#abort.signal, (signal) =>
+      return await sendWithin(ATTEMPT_MS_MAX, this.#abort.signal, (signal) =>
         channel.send({ deliveryId, isRepeat, at: now(), items, ...(untold && { untold }) }, signal),
       );
     } catch (error) {
@@ -260,31 +272,6 @@ export class ChannelQueue {
       ...(settlement.error !== null && { error: settlement.error }),
     };
     return [{ alertId: notification.alertId, entry }];
-  }
-}
-
-/** The outcome of the attempt, or a failure at the timeout: not every connection honours its signal. */
-async function within(
-  ms: number,
-  stop: AbortSignal,
-  attempt: (signal: AbortSignal) => Promise<SendOutcome>,
-): Promise<SendOutcome> {
-  // Not AbortSignal.timeout, which would outlive the attempt until its time is up.
-  const controller = new AbortController();
-  const { promise: over, resolve } = Promise.withResolvers<SendOutcome>();
-  const end = (error: string) => {
-    controller.abort();
-    resolve({ kind: "failed", error, mayHaveArrived: true });
-  };
-  const onStop = () => end("the service stopped during the attempt");
-  const timer = setTimeout(() => end(`not done within ${ms / 1000} s`), ms);
-  stop.addEventListener("abort", onStop);
-  if (stop.aborted) onStop();
-  try {
-    return await Promise.race([over, attempt(controller.signal)]);
-  } finally {
-    clearTimeout(timer);
-    stop.removeEventListener("abort", onStop);
   }
 }
 

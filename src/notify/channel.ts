@@ -124,3 +124,28 @@ export function defineChannel<const Shape extends SettingShape, const Required e
 function isSet(value: unknown): boolean {
   return Array.isArray(value) ? value.length > 0 : value !== null;
 }
+
+/** The outcome of the attempt, or a failure at the timeout: not every connection honours its signal. */
+export async function sendWithin(
+  ms: number,
+  stop: AbortSignal,
+  attempt: (signal: AbortSignal) => Promise<SendOutcome>,
+): Promise<SendOutcome> {
+  // Not AbortSignal.timeout, which would outlive the attempt until its time is up.
+  const controller = new AbortController();
+  const { promise: over, resolve } = Promise.withResolvers<SendOutcome>();
+  const end = (error: string) => {
+    controller.abort();
+    resolve({ kind: "failed", error, mayHaveArrived: true });
+  };
+  const onStop = () => end("the service stopped during the attempt");
+  const timer = setTimeout(() => end(`not done within ${ms / 1000} s`), ms);
+  stop.addEventListener("abort", onStop);
+  if (stop.aborted) onStop();
+  try {
+    return await Promise.race([over, attempt(controller.signal)]);
+  } finally {
+    clearTimeout(timer);
+    stop.removeEventListener("abort", onStop);
+  }
+}

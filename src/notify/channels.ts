@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { snakeCase } from "../lib/text.ts";
 import { CHANNELS, type Channel } from "../model/rule.ts";
 import { email } from "./channels/email.ts";
 import { slack } from "./channels/slack.ts";
@@ -28,4 +29,10 @@ export function channelSettingShape(): ChannelShape {
 /** The channels that send to a URL. */
 export function urlChannels(): Channel[] {
   return CHANNELS.filter((name) => CHANNEL_DEFINITIONS[name].urlSettings.length > 0);
+}
+
+/** The settings without which a channel is not configured, as they are named in the file. */
+export function requiredSettings(name: Channel): string[] {
+  const { required } = CHANNEL_DEFINITIONS[name];
+  return required.map((setting) => `notifications.${snakeCase(setting)}`);
 }

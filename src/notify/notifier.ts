@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
 import { idMaker } from "../lib/id.ts";
+import type { ChannelHealth } from "../model/channel-status.ts";
 import { CHANNELS, type Channel } from "../model/rule.ts";
 import type { Store } from "../store/ports/store.ts";
 import { ChannelQueue, type QueueOptions } from "./channel-queue.ts";
@@ -32,6 +33,8 @@ export function alertLinks(base: string, alertId: string, { hasConsole }: { hasC
 }
 
 export interface Notifier {
+  /** Undefined if the channel is not configured. */
+  healthOf(channel: Channel): ChannelHealth | undefined;
   /** Waits briefly for the attempts in flight. One that takes too long is repeated at the next start. */
   close(): Promise<void>;
 }
@@ -70,21 +73,22 @@ export async function openNotifier(options: NotifierOptions): Promise<Notifier> 
     steadyNow: options.steadyNow ?? (() => performance.now()),
     random,
   };
-  const queues: ChannelQueue[] = [];
+  const queues = new Map<Channel, ChannelQueue>();
   for (const name of CHANNELS) {
     const channel = channels.get(name);
     const queue = new ChannelQueue({ ...queueOptions, name, channel: channel ?? absent(name) });
-    if (channel) queues.push(queue);
+    if (channel) queues.set(name, queue);
     else await queue.giveUp();
   }
   const stopListening = notifications.onQueued(() => {
-    for (const queue of queues) queue.wake();
+    for (const queue of queues.values()) queue.wake();
   });
-  for (const queue of queues) queue.start();
+  for (const queue of queues.values()) queue.start();
   return {
+    healthOf: (channel) => queues.get(channel)?.health,
     close: async () => {
       stopListening();
-      await Promise.all(queues.map((queue) => queue.close()));
+      await Promise.all(Array.from(queues.values(), (queue) => queue.close()));
     },
   };
 }

@@ -10,7 +10,7 @@ const SAMPLE_CHARACTERS_MAX = 100;
 const NAME_CHARACTERS_MAX = 253;
 const NAME = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]$/;
 /** Addresses that hosts files use to block names, and the names of the machine itself. */
-const HOSTS_ADDRESSES = new Set([
+export const HOSTS_ADDRESSES = new Set([
   "0.0.0.0",
   "127.0.0.1",
   "127.0.1.1",
@@ -21,10 +21,10 @@ const HOSTS_ADDRESSES = new Set([
   "ff02::2",
   "fe80::1%lo0",
 ]);
-const HOSTS_NAMES = /^(?:localhost(?:\.localdomain)?|local|broadcasthost|ip6-\w+|0\.0\.0\.0)$/;
+export const HOSTS_NAMES = /^(?:localhost(?:\.localdomain)?|local|broadcasthost|ip6-\w+|0\.0\.0\.0)$/;
 
 /** `192.0.2.1 - 192.0.2.9`, followed by anything. */
-const SPACED_RANGE = /^([\da-f.:]+)\s+-\s+([\da-f.:]+)(?=$|[\s,])/i;
+export const SPACED_RANGE = /^([\da-f.:]+)\s+-\s+([\da-f.:]+)(?=$|[\s,])/i;
 
 const FOUR_START = 0xffff00000000n;
 const FOUR_END = 0xffffffffffffn;
@@ -126,13 +126,13 @@ function addEnds(
   return true;
 }
 
-function isNetwork({ from, to }: AddressRange): boolean {
+export function isNetwork({ from, to }: AddressRange): boolean {
   const size = to - from + 1n;
   return (size & (size - 1n)) === 0n && from % size === 0n;
 }
 
 /** `192.0.2.1`, `192.0.2.0/24` or `192.0.2.1-192.0.2.9`. */
-function parseRange(text: string): AddressRange | undefined {
+export function parseRange(text: string): AddressRange | undefined {
   const dash = text.indexOf("-");
   if (dash < 0) return parseCidr(text);
   const [from, to] = [parseAddress(text.slice(0, dash)), parseAddress(text.slice(dash + 1))];
@@ -148,7 +148,7 @@ export function normaliseName(text: string): string | undefined {
   return name.length <= NAME_CHARACTERS_MAX && NAME.test(name) ? name : undefined;
 }
 
-const isFour = (address: bigint) => address >= FOUR_START && address <= FOUR_END;
+export const isFour = (address: bigint) => address >= FOUR_START && address <= FOUR_END;
 
 function addRange(entries: ListEntries, { from, to }: AddressRange): void {
   if (!countEntry(entries)) return;

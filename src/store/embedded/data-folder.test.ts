@@ -182,7 +182,7 @@ describe("the data folder", () => {
     await store.events.append(ofSource("old_talk"));
     await close(store);
     const state = new DatabaseSync(stateFile(dataDir));
-    state.exec("DROP TABLE words; DROP TABLE days; PRAGMA user_version = 0");
+    state.exec("DROP TABLE words; DROP TABLE days; DROP TABLE lists; DROP TABLE list_entries; PRAGMA user_version = 0");
     state.close();
     await expect(openAs(dataDir, "new")).rejects.toThrow(/platform word is old, not new/);
     await openAs(dataDir, "old");

@@ -1,5 +1,6 @@
 import { storeContract } from "../testing/contract.ts";
 import { alertsContract } from "../testing/contract-alerts.ts";
+import { alertDetailsContract } from "../testing/contract-alert-details.ts";
 import { rulesContract } from "../testing/contract-rules.ts";
 import { removalContract } from "../testing/contract-removal.ts";
 import { notificationsContract } from "../testing/contract-notifications.ts";
@@ -10,6 +11,7 @@ storeContract(
   "the embedded store",
   openUnderTest,
   alertsContract,
+  alertDetailsContract,
   rulesContract,
   removalContract,
   notificationsContract,

@@ -3,6 +3,7 @@ import { arrivalsContract, eventRemovalContract } from "../testing/contract-arri
 import { eventsContract, listsContract } from "../testing/contract-events.ts";
 import { keysContract } from "../testing/contract-keys.ts";
 import { sessionsContract } from "../testing/contract-sessions.ts";
+import { managedListsContract } from "../testing/contract-lists.ts";
 import { openUnderTest } from "./embedded-store.fixture.ts";
 
 storeContract(
@@ -12,6 +13,7 @@ storeContract(
   listsContract,
   keysContract,
   sessionsContract,
+  managedListsContract,
   arrivalsContract,
   eventRemovalContract,
 );

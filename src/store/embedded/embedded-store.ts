@@ -156,6 +156,7 @@ export async function openEmbedded(options: EmbeddedOptions): Promise<Store> {
       sessions: keys.sessions,
       views: cases.views,
       exports: state.exports,
+      lists: state.lists,
       reputations: state.reputations,
       retention: {
         notes: async () => state.retention,

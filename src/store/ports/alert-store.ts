@@ -1,10 +1,14 @@
 import type { Alert, AlertSummary, TimelineEntry } from "../../model/alert.ts";
 import type { Resolution, Status } from "../../model/alert-state.ts";
+import type { AggregationResult, Aggregations } from "../../model/aggregation.ts";
+import type { AlertEntities } from "../../model/alert-entity.ts";
+import type { Condition } from "../../model/condition.ts";
+import type { EntityKind } from "../../model/entity.ts";
 import type { Severity } from "../../model/event.ts";
 import type { EventMark } from "../../model/finding.ts";
 import type { NewNotification } from "../../model/notification.ts";
 import type { Position } from "../../model/page.ts";
-import type { TimeRange } from "../../model/query.ts";
+import type { SortKey, TimeRange } from "../../model/query.ts";
 import type { IdentifiedDefinition, RuleDefinition } from "../../model/rule-definition.ts";
 import type { DetectionProgress } from "./detection-store.ts";
 import type { QueryContext } from "./query-context.ts";
@@ -14,14 +18,22 @@ export interface AlertFilter {
   readonly severity?: readonly Severity[] | undefined;
   readonly ruleName?: readonly string[] | undefined;
   readonly source?: readonly string[] | undefined;
-  /** Addresses, in upper or lower case. */
-  readonly assignee?: readonly string[] | undefined;
+  /** Addresses, in upper or lower case; null stands for alerts that nobody is assigned to. */
+  readonly assignee?: readonly (string | null)[] | undefined;
   /** Tags of the alert, one of which it must have. */
   readonly tag?: readonly string[] | undefined;
-  /** Of `createdAt`. */
+  /** Alerts that name one of these entities, in upper or lower case. */
+  readonly entity?: readonly EntityFilter[] | undefined;
+  /** Alerts of which one of these is among the events that can be listed. */
+  readonly eventId?: readonly string[] | undefined;
+  /**
+   * What the range compares. `created`, the default: `createdAt`. `overlap`: the time from the first to the last event, which
+   * must have a moment in common with the range.
+   */
+  readonly time?: AlertTime | undefined;
   readonly fromMs?: number | undefined;
   readonly toMs?: number | undefined;
-  /** Words that must all occur in title, description, rule name, group value, assignee or tags; as in an EventFilter. */
+  /** Words that must all occur in title, description, rule name, group value, assignee, tags or entities; as in an EventFilter. */
   readonly search?: string | undefined;
 }
 
@@ -36,6 +48,30 @@ export interface RuleOutcomes {
   readonly created: number;
   /** How alerts created since `resolvedMs` were resolved. */
   readonly resolutions: Readonly<Record<Resolution, number>>;
+}
+
+export const ALERT_TIMES = ["created", "overlap"] as const;
+export type AlertTime = (typeof ALERT_TIMES)[number];
+
+/** Without a kind, an entity of any kind with this value. */
+export interface EntityFilter {
+  readonly kind?: EntityKind | undefined;
+  readonly value: string;
+}
+
+/** A search over alerts, whose fields are those of model/alert-field.ts. */
+export interface AlertQuery extends TimeRange, Pick<AlertFilter, "time" | "search"> {
+  readonly condition: Condition;
+  /** Equal alerts are newest first. */
+  readonly sort: readonly SortKey[];
+  /** The id of the alert that the results start after. */
+  readonly after?: string | undefined;
+  readonly limit: number;
+  readonly aggs: Aggregations;
+}
+
+export interface AlertSearchResult extends AlertPage {
+  readonly aggregations: Readonly<Record<string, AggregationResult>>;
 }
 
 export type AlertSort = "created_at" | "last_event_at" | "severity" | "event_count";
@@ -53,7 +89,7 @@ export interface AlertIds {
 
 /** New alerts have version 1; a changed alert has the stored version plus one. */
 export type ChangedAlert = AlertSummary & {
-  /** If omitted, the stored ones stay. */
+  /** If omitted, the stored ones stay. The same holds for `entities`. */
   readonly relatedEvents?: readonly EventMark[] | undefined;
   /** Events that are no longer among the newest. The store adds them to those it has, up to ALERT_EVENTS_MAX in all. */
   readonly olderEvents?: readonly EventMark[] | undefined;
@@ -105,6 +141,28 @@ export interface AlertTotals {
   readonly resolveMs: number | null;
 }
 
+/** Intervals begin at multiples of their length since 1970. The first and the last may reach beyond the range. */
+export interface TrendQuery {
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly intervalMs: number;
+  /** Rules that are counted by themselves. */
+  readonly rulesMax: number;
+}
+
+export interface AlertTrends {
+  /** The rules with the most alerts in the range; ties by name. */
+  readonly rules: readonly { readonly name: string; readonly count: number }[];
+  /** All intervals that overlap the range, empty ones included. Only alerts created in the range count. */
+  readonly intervals: readonly {
+    readonly startMs: number;
+    readonly totals: AlertTotals;
+    /** Alerts of each of the `rules`, and of all others. */
+    readonly byRule: readonly number[];
+    readonly otherRules: number;
+  }[];
+}
+
 /** Alerts of a rule with this key whose last event came after the one time and whose first came before the other. */
 export interface UnresolvedQuery {
   readonly ruleId: string;
@@ -131,6 +189,10 @@ export interface AlertStore {
    * such alerts are returned. Consecutive `events_added` entries are merged into one.
    */
   commit(changes: AlertChanges): Promise<readonly string[]>;
+  /** Alerts of older records that have no entities yet, the newest first. */
+  withoutEntities(limit: number): Promise<readonly Pick<Alert, "id" | "group" | "relatedEvents">[]>;
+  /** Adds the entities of such alerts. This is not a change: the alert was only not indexed by them. */
+  fillEntities(found: readonly ({ readonly id: string } & AlertEntities)[]): Promise<void>;
   /** Rejects with StoreUnavailable when the client has too many searches in flight. */
   list(
     filter: AlertFilter,
@@ -141,7 +203,14 @@ export interface AlertStore {
   ): Promise<AlertPage>;
   /** Ids of the newest matching alerts by `createdAt`, newest first, and the number of all. */
   ids(filter: AlertFilter, limit: number, context?: QueryContext): Promise<AlertIds>;
+  /**
+   * Alerts that meet a condition, and aggregations over all of them. Rejects with StoreUnavailable when the client has too many
+   * searches in flight, and with QueryRefused for an unknown cursor or a histogram with too many buckets.
+   */
+  search(query: AlertQuery, context?: QueryContext): Promise<AlertSearchResult>;
   totals(range: TimeRange): Promise<AlertTotals>;
+  /** Totals by interval. */
+  trends(query: TrendQuery): Promise<AlertTrends>;
   /** How alerts of a rule with this name were resolved. */
   resolutions(ruleName: string): Promise<Readonly<Record<Resolution, number>>>;
   /** The alerts of rules with these names, in this order, from one pass over the alerts. */

@@ -6,6 +6,7 @@ import type { EventEngine } from "./event-engine.ts";
 import type { ExportStore } from "./export-store.ts";
 import type { FlowEngine } from "./flow-engine.ts";
 import type { KeyStore } from "./key-store.ts";
+import type { ListStore } from "./list-store.ts";
 import type { NotificationStore } from "./notification-store.ts";
 import type { ReputationStore } from "./reputation-store.ts";
 import type { RetentionStore } from "./retention-store.ts";
@@ -26,6 +27,7 @@ export interface CaseDatabase {
   readonly sessions: SessionStore;
   readonly views: ViewStore;
   readonly exports: ExportStore;
+  readonly lists: ListStore;
   readonly reputations: ReputationStore;
   readonly retention: RetentionStore;
 }

@@ -33,8 +33,10 @@ export function searchableTexts(texts: readonly string[]): Searchable {
 }
 
 /** The texts of an alert that a search covers. */
-export function alertTexts({ title, description, rule, group, assignee, tags = [] }: AlertSummary): string[] {
-  return [title, description, rule.name, group?.value ?? "", assignee ?? "", ...tags];
+export function alertTexts(alert: AlertSummary): string[] {
+  const { title, description, rule, group, assignee, tags = [], entities = [] } = alert;
+  const names = entities.map(({ value }) => value);
+  return [title, description, rule.name, group?.value ?? "", assignee ?? "", ...tags, ...names];
 }
 
 /** Throws a QueryRefused on `search`, as a list does, if the words cannot be searched for. */

@@ -10,7 +10,9 @@ import { writing } from "../files/store-failure.ts";
 import { SqliteIdentity, type GoneFile } from "../files/file-identity.ts";
 import { stateFile, type Layout } from "../files/layout.ts";
 import type { Migrations } from "./migrations.ts";
+import { LIST_TABLES, listTables } from "./list-tables.ts";
 import { openChecked } from "./sqlite.ts";
+import type { ListStore } from "../ports/list-store.ts";
 import type { ExportStore } from "../ports/export-store.ts";
 
 export const STATE_MIGRATIONS: Migrations = [
@@ -26,6 +28,7 @@ CREATE TABLE IF NOT EXISTS exports(id TEXT PRIMARY KEY, job TEXT NOT NULL) STRIC
 CREATE TABLE days(kind TEXT NOT NULL, prefix TEXT NOT NULL, day INTEGER NOT NULL, rows INTEGER NOT NULL, missing INTEGER NOT NULL,
   removed_at INTEGER, PRIMARY KEY(kind, prefix, day)) STRICT, WITHOUT ROWID;
 `,
+  LIST_TABLES,
 ];
 
 export interface Used {
@@ -51,17 +54,19 @@ export async function openStateDatabase(layout: Layout): Promise<StateDatabase> 
   return new StateDatabase(layout);
 }
 
-/** Small tables: sequence numbers, the manifest, exports, reputations, notes of retention. */
+/** Small tables: sequence numbers, the manifest, exports, reputations, managed lists, notes of retention. */
 export class StateDatabase {
   readonly #db: DatabaseSync;
   readonly #identity: SqliteIdentity;
 
   readonly #prefix: string;
+  readonly lists: ListStore;
 
   constructor({ dataDir, indexPrefix }: Layout) {
     this.#prefix = indexPrefix;
     this.#db = openChecked(stateFile(dataDir), STATE_MIGRATIONS);
     this.#identity = new SqliteIdentity(stateFile(dataDir));
+    this.lists = listTables(this.#db, (work) => this.#transact(work));
   }
 
   /** The file, if it was removed or replaced since it was opened. */
@@ -136,15 +141,22 @@ export class StateDatabase {
   }
 
   saveDays(entries: readonly DayEntry[]): void {
+    this.#transact(() => {
+      const put = this.#db.prepare("INSERT OR REPLACE INTO days VALUES (?, ?, ?, ?, ?, ?)");
+      for (const { kind, day, rows, missing, removedAt } of entries)
+        put.run(kind, this.#prefix, day, rows, missing, removedAt);
+      const newest = entries.reduce((most, { removedAt }) => Math.max(most, removedAt ?? 0), 0);
+      this.#db.prepare("DELETE FROM days WHERE removed_at < ?").run(newest - REMOVED_KEPT_MS);
+    });
+  }
+
+  /** Returns once all of the work survives a power failure; otherwise throws, and none of it is done. */
+  #transact(work: () => void): void {
     writing(() =>
       this.#identity.during(() => {
         this.#db.exec("BEGIN IMMEDIATE");
         try {
-          const put = this.#db.prepare("INSERT OR REPLACE INTO days VALUES (?, ?, ?, ?, ?, ?)");
-          for (const { kind, day, rows, missing, removedAt } of entries)
-            put.run(kind, this.#prefix, day, rows, missing, removedAt);
-          const newest = entries.reduce((most, { removedAt }) => Math.max(most, removedAt ?? 0), 0);
-          this.#db.prepare("DELETE FROM days WHERE removed_at < ?").run(newest - REMOVED_KEPT_MS);
+          work();
           this.#db.exec("COMMIT");
         } catch (error) {
           if (this.#db.isTransaction) this.#db.exec("ROLLBACK");

@@ -3,11 +3,11 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { idMaker } from "../../lib/id.ts";
 import { DAY_MS } from "../../lib/time.ts";
 import { UNTOUCHED, SYSTEM, type Alert, type AlertSummary, type TimelineEntry } from "../../model/alert.ts";
+import type { AlertEntity } from "../../model/alert-entity.ts";
 import { RESOLUTIONS, STATUSES } from "../../model/alert-state.ts";
+import type { Entity } from "../../model/entity.ts";
 import { SEVERITIES } from "../../model/event.ts";
-import { ALERT_EVENTS_MAX, type EventMark } from "../../model/finding.ts";
 import type { Position } from "../../model/page.ts";
-import { identifyDefinition, type RuleDefinition } from "../../model/rule-definition.ts";
 import type { AlertFilter, AlertSort } from "../ports/alert-store.ts";
 import { QueryRefused } from "../ports/store-errors.ts";
 import type { Store } from "../ports/store.ts";
@@ -15,19 +15,9 @@ import type { ContractContext } from "./contract.ts";
 
 // The part of the contract about alerts.
 
-const RULE: RuleDefinition = {
-  source: "any",
-  conditions: [],
-  window: null,
-  threshold: null,
-  sequence: null,
-  sequenceOrder: "in_order",
-  groupBy: null,
-  absence: null,
-};
-
 const newId = idMaker("alt_");
 const newEntryId = idMaker("tln_");
+const newEventId = (n: number) => `evt_${n.toString(16).padStart(32, "0")}`;
 
 export function newAlert(more: Partial<Alert> = {}): Alert {
   return {
@@ -108,61 +98,35 @@ export function alertsContract({ store, reopen }: ContractContext): void {
       expect(await store().alerts.get(alert.id)).toEqual({ ...changed, relatedEvents });
     });
 
-    test("the events of an alert are listed by time in both directions, the newest up to the limit", async () => {
-      const marks = (from: number, to: number) =>
-        Array.from({ length: to - from }, (_, i) => ({ id: `evt_${from + i}`, timestampMs: from + i })).toReversed();
-      let alert = newAlert({ eventCount: 5000, relatedEvents: marks(1000, 1050) });
-      await store().alerts.commit({ alerts: [alert], timeline: [] });
-      for (let displaced = 999; displaced > 0; displaced -= 111) {
-        alert = next(alert, {});
-        const olderEvents = marks(displaced - 111, displaced);
-        await store().alerts.commit({ alerts: [{ ...alert, olderEvents }], timeline: [] });
-      }
+    test("entities of older records are filled in once, are found, and survive a change that was made without them", async () => {
+      const alert = newAlert({ relatedEvents: [{ id: newEventId(8), timestampMs: 1 }] });
+      await commit(alert, newAlert({ entities: [] }));
+      const lacking = await store().alerts.withoutEntities(1000);
+      const { id, group, relatedEvents } = alert;
+      expect(lacking.find((each) => each.id === id)).toMatchObject({ id, group, relatedEvents });
+      expect(await store().alerts.withoutEntities(1)).toHaveLength(1);
+      const change = await store().alerts.lastChange();
+      const entities: AlertEntity[] = [{ kind: "door", value: "Filled gate", count: 3 }];
+      await store().alerts.fillEntities([
+        { id, entities, entitiesCut: true },
+        { id: "alt_0", entities },
+      ]);
+      await store().alerts.fillEntities([{ id, entities: [] }]);
+      const check = async (wanted: Alert) => {
+        expect(await store().alerts.get(id)).toEqual(wanted);
+        for (const filter of [{ entity: [entities[0]!] }, { search: "filled" }]) {
+          const page = await store().alerts.list(filter, { mode: "page", page: 1, size: 5 }, "created_at", true);
+          expect(page.items.map((item) => item.id)).toEqual([id]);
+        }
+        expect((await store().alerts.withoutEntities(1000)).some((each) => each.id === id)).toBe(false);
+      };
+      const filled: Alert = { ...alert, entities, entitiesCut: true };
+      await check(filled);
+      expect(await store().alerts.lastChange()).toBe(change);
+      await commit(next(alert, { assignee: "a@example.com" }));
+      await check({ ...filled, assignee: "a@example.com", version: 2 });
       await reopen();
-      const page = (after: string | undefined, descending: boolean) =>
-        store().alerts.events(alert.id, { after, limit: 300, descending });
-      // The last event before the gap, and the oldest that is left.
-      const listed = [...marks(1000, 1050), ...marks(49, 999)];
-      for (const descending of [true, false]) {
-        const found: EventMark[] = [];
-        let after: string | undefined;
-        do {
-          const part = (await page(after, descending))!;
-          expect([part.eventCount, part.total]).toEqual([5000, ALERT_EVENTS_MAX]);
-          found.push(...part.events);
-          after = part.nextCursor ?? undefined;
-        } while (after !== undefined);
-        expect(found).toEqual(descending ? listed : listed.toReversed());
-      }
-      expect(await store().alerts.events("alt_0", { limit: 1, descending: true })).toBeUndefined();
-      await expect(page("evt_none", true)).rejects.toHaveProperty("field", "after");
-      const small = newAlert();
-      await commit(small);
-      expect(await store().alerts.events(small.id, { limit: 5, descending: true })).toEqual({
-        eventCount: 5,
-        total: 1,
-        events: small.relatedEvents,
-        nextCursor: null,
-      });
-    });
-
-    test("a definition is stored once, and read by its id, also after a restart", async () => {
-      const definition = identifyDefinition({
-        ...RULE,
-        conditions: [
-          { field: "raw.number", equals: 2n ** 60n },
-          { field: "raw.text", equals: "\u0000 é" },
-        ],
-      });
-      const alert = newAlert({ definitionId: definition.id });
-      const definitions = [definition, definition];
-      expect(await store().alerts.commit({ alerts: [alert], timeline: [], definitions })).toEqual([]);
-      const again = { alerts: [newAlert({ definitionId: definition.id })], timeline: [], definitions };
-      expect(await store().alerts.commit(again)).toEqual([]);
-      await reopen();
-      expect(await store().alerts.definition(definition.id)).toEqual(definition.definition);
-      expect(await store().alerts.definition("def_0")).toBeUndefined();
-      expect((await store().alerts.get(alert.id))!.definitionId).toBe(definition.id);
+      await check({ ...filled, assignee: "a@example.com", version: 2 });
     });
 
     test("of concurrent changes to one alert, exactly one succeeds", async () => {
@@ -301,18 +265,32 @@ export function alertsContract({ store, reopen }: ContractContext): void {
     const names = ["list.one", "list.two", "list.three"];
     const people = ["anna@example.com", "Anna@Example.com", "ben.o'neil@example.org", null];
     const words = ["Failed", "logins", "from", "192.0.2.17", "camera-7", "Tür", "offline"];
+    const entities: readonly Entity[] = [
+      { kind: "address", value: "192.0.2.9" },
+      { kind: "user", value: "Eva" },
+      { kind: "user", value: "eva" },
+      { kind: "door", value: "Loading dock" },
+    ];
+    const eventIds = ["evt_1", "evt_2", "evt_longer-than-a-compact-id", ...[3, 4, 5, 6].map(newEventId)];
     const filters = fc.record(
       {
         status: fc.subarray([...STATUSES], { minLength: 1 }),
         severity: fc.subarray([...SEVERITIES], { minLength: 1 }),
         source: fc.subarray(["custom", "platform_network", "platform_talk"], { minLength: 1 }),
-        assignee: fc.subarray(
-          [...people.filter((name) => name !== null), "nobody@example.com", "BEN.O'NEIL@example.org"],
-          {
-            minLength: 1,
-          },
+        assignee: fc.subarray([...people, "nobody@example.com", "BEN.O'NEIL@example.org"], { minLength: 1 }),
+        entity: fc.subarray(
+          [
+            ...entities,
+            { value: "EVA" },
+            { value: "192.0.2.9" },
+            { kind: "door" as const, value: "eva" },
+            { value: "nobody" },
+          ],
+          { minLength: 1, maxLength: 2 },
         ),
         tag: fc.subarray(["false-alarm", "vip", "unused"], { minLength: 1 }),
+        eventId: fc.subarray([...eventIds, "evt_none"], { minLength: 1, maxLength: 3 }),
+        time: fc.constantFrom("created" as const, "overlap" as const),
         fromMs: fc.integer({ min: 0, max: 40 }),
         toMs: fc.integer({ min: 0, max: 40 }),
         search: fc.subarray(words, { minLength: 1, maxLength: 2 }).map((some) => some.join(" ")),
@@ -321,6 +299,10 @@ export function alertsContract({ store, reopen }: ContractContext): void {
     );
     const sorts = fc.constantFrom<AlertSort>("created_at", "last_event_at", "severity", "event_count");
     let alerts: Alert[] = [];
+    const marksOf = (n: number): Alert["relatedEvents"] =>
+      [...new Set([n % 7, n % 5, n % 3])].map((place) => ({ id: eventIds[place]!, timestampMs: place }));
+    const namedBy = (n: number): AlertEntity[] =>
+      entities.filter((_, place) => (n >> place) % 2 === 1).map((entity) => ({ ...entity, count: 1 }));
 
     /** Restricts the filter to alerts of this test: the store has others. */
     const only = (filter: AlertFilter): AlertFilter => ({ ruleName: names, ...filter });
@@ -341,8 +323,11 @@ export function alertsContract({ store, reopen }: ContractContext): void {
             assignee: pick(people, h!),
             tags: pick([undefined, [], ["vip"], ["false-alarm", "vip"]], d!),
             createdAt: i! % 40,
+            firstEventAt: (b! % 30) - (d! % 9),
             lastEventAt: b! % 30,
             eventCount: c! % 20,
+            entities: namedBy(f!),
+            relatedEvents: marksOf(g!),
           }),
         );
       // The order of arrival is neither that of ids nor that of times.
@@ -356,24 +341,38 @@ export function alertsContract({ store, reopen }: ContractContext): void {
           tags: ["vip"],
           eventCount: i,
           lastEventAt: i,
+          entities: namedBy(i),
+          relatedEvents: marksOf(i),
         }),
       );
       await commit(...changes);
       alerts = [...changes, ...alerts.slice(50)];
     });
 
-    const textsOf = ({ title, description, rule, group, assignee }: Alert) =>
-      [title, description, rule.name, group?.value ?? "", assignee ?? ""].join(" ").toLowerCase();
+    const textsOf = ({ title, description, rule, group, assignee, entities = [] }: Alert) =>
+      [title, description, rule.name, group?.value ?? "", assignee ?? "", ...entities.map(({ value }) => value)]
+        .join(" ")
+        .toLowerCase();
+    const isSame = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
+    const isInRange = ({ time, fromMs = -1000, toMs = 1000 }: AlertFilter, alert: Alert) =>
+      time === "overlap"
+        ? alert.lastEventAt >= fromMs && alert.firstEventAt < toMs
+        : alert.createdAt >= fromMs && alert.createdAt < toMs;
     const matches = (filter: AlertFilter, alert: Alert): boolean =>
       (filter.status?.includes(alert.status) ?? true) &&
       (filter.severity?.includes(alert.severity) ?? true) &&
       (filter.source?.includes(alert.source) ?? true) &&
       (filter.assignee === undefined ||
-        (alert.assignee !== null &&
-          filter.assignee.some((name) => name.toLowerCase() === alert.assignee!.toLowerCase()))) &&
+        filter.assignee.some((name) =>
+          name === null || alert.assignee === null ? name === alert.assignee : isSame(name, alert.assignee),
+        )) &&
       (filter.tag?.some((tag) => alert.tags?.includes(tag) ?? false) ?? true) &&
-      alert.createdAt >= (filter.fromMs ?? 0) &&
-      alert.createdAt < (filter.toMs ?? 1000) &&
+      (filter.entity?.some(({ kind, value }) =>
+        alert.entities!.some((entity) => isSame(entity.value, value) && (kind ?? entity.kind) === entity.kind),
+      ) ??
+        true) &&
+      (filter.eventId?.some((id) => alert.relatedEvents.some((event) => event.id === id)) ?? true) &&
+      isInRange(filter, alert) &&
       (filter.search ?? "")
         .toLowerCase()
         .split(" ")
@@ -483,6 +482,10 @@ export function alertsContract({ store, reopen }: ContractContext): void {
         description: "The back entrance, see /var/log/door.log",
         group: { field: "raw.door", value: "Warehouse-12" },
         assignee: "mia@example.net",
+        entities: [
+          { kind: "device", value: "02:00:5E:00:53:01", count: 2 },
+          { kind: "user", value: "viktor", count: 1 },
+        ],
       });
       await commit(alert);
       const found = async (search: string) =>
@@ -509,6 +512,8 @@ export function alertsContract({ store, reopen }: ContractContext): void {
         '"forced open"',
         "t",
         "door.log",
+        "02:00:5e:00:53:01",
+        "viktor",
       ]) {
         expect(await found(search), search).toEqual([alert.id]);
       }

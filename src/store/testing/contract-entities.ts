@@ -31,13 +31,17 @@ const rawArbitrary = fc.record(
   { requiredKeys: [] },
 );
 
-function reference(events: readonly EventDraft[], { search, kinds, fromMs, toMs }: EntityQuery): EntitySummary[] {
+function reference(
+  events: readonly EventDraft[],
+  { search, isWhole, kinds, fromMs, toMs }: EntityQuery,
+): EntitySummary[] {
   const found = new Map<string, EntitySummary>();
   const needle = search.toLowerCase();
   for (const { raw, timestampMs } of events) {
     if (timestampMs < startOfDay(fromMs) || timestampMs >= startOfDay(toMs + DAY_MS - 1)) continue;
     for (const { kind, value } of entitiesOf(raw)) {
-      if (!(kinds ?? ENTITY_KINDS).includes(kind) || !value.toLowerCase().includes(needle)) continue;
+      const isMatch = isWhole ? value === search : value.toLowerCase().includes(needle);
+      if (!(kinds ?? ENTITY_KINDS).includes(kind) || !isMatch) continue;
       const before = found.get(`${kind} ${value}`);
       found.set(`${kind} ${value}`, {
         kind,
@@ -91,6 +95,7 @@ export function entitiesContract({ store, reopen, draft, append }: ContractConte
         '"',
         "nobody",
       ),
+      isWhole: fc.boolean(),
       kinds: fc.option(fc.subarray([...ENTITY_KINDS] as EntityKind[], { minLength: 1 }), { nil: undefined }),
       fromMs: fc.integer({ min: -100, max: DAYS * 1440 }).map((minute) => START + minute * 60_000),
       toMs: fc.integer({ min: 0, max: DAYS * 1440 + 100 }).map((minute) => START + minute * 60_000),

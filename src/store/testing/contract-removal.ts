@@ -67,6 +67,21 @@ export function removalContract({ store, reopen }: ContractContext): void {
       expect(await store().alerts.definition(shared.id)).toBeDefined();
     });
 
+    test("are removed with their events and tags, which later alerts do not inherit", async () => {
+      const rule = ruleOf("events");
+      const olderEvents = [{ id: "evt_older", timestampMs: 1 }];
+      const old = Array.from({ length: 3 }, () => newAlert({ rule, ...OLD, tags: ["removed"] }));
+      await store().alerts.commit({ alerts: old.map((alert) => ({ ...alert, olderEvents })), timeline: [] });
+      expect(await remove()).toBe(old.length);
+      const later = old.map(() => newAlert({ rule }));
+      await commit(later);
+      for (const { id, relatedEvents } of later) {
+        const page = await store().alerts.events(id, { limit: 10, descending: true });
+        expect(page!.events).toEqual(relatedEvents);
+      }
+      expect((await store().alerts.list({ tag: ["removed"] }, PAGE, "created_at", true)).total).toBe(0);
+    });
+
     test("are permanently removed with all their data, and alerts that are unresolved or newer stay", async () => {
       const rule = ruleOf("removed");
       const old = { rule, createdAt: CUT_MS - 9, title: "Gate forced" };
@@ -115,7 +130,8 @@ export function removalContract({ store, reopen }: ContractContext): void {
 
     test("leave nothing to an alert that reuses their slot", async () => {
       const rule = ruleOf("place");
-      const before = newAlert({ ...OLD, rule, title: "Camera dark", assignee: "mia@example.com" });
+      const entity = { kind: "camera", value: "Yard", count: 1 } as const;
+      const before = newAlert({ ...OLD, rule, title: "Camera dark", assignee: "mia@example.com", entities: [entity] });
       await commit([before]);
       await store().alerts.commit({ alerts: [], timeline: [{ alertId: before.id, entry: entryAt(2) }] });
       expect(await remove()).toBe(1);
@@ -125,6 +141,11 @@ export function removalContract({ store, reopen }: ContractContext): void {
       expect((await store().alerts.withTimeline(after.id))!.timeline).toHaveLength(1);
       for (const word of ["camera", "dark", "mia"]) expect(await found(rule.name, word), word).toEqual([]);
       expect(await found(rule.name, "door")).toEqual([after.id]);
+      for (const filter of [{ entity: [entity] }, { eventId: before.relatedEvents.map(({ id }) => id) }]) {
+        const page = { mode: "page", page: 1, size: 5 } as const;
+        const { total } = await store().alerts.list({ ruleName: [rule.name], ...filter }, page, "created_at", true);
+        expect(total).toBe(0);
+      }
       expect(await store().alerts.get(before.id)).toBeUndefined();
     });
 

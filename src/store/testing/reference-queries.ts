@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { CLASSES, SEVERITIES, sourceNames, type Event } from "../../model/event.ts";
+import { CLASSES, SEVERITIES, sourceNames, type Event, type Severity } from "../../model/event.ts";
 import { fieldReader, OBJECT, type FieldValue } from "../../model/field.ts";
 import type {
   Aggregation,
@@ -14,25 +14,37 @@ import type { SortKey } from "../../model/query.ts";
 
 type Plain = Exclude<FieldValue, typeof OBJECT>;
 
-function values(event: Event, field: string): Plain[] {
-  const found = fieldReader(field)(event).filter((value) => value !== OBJECT);
+/** The values that a kind of document has at its fields. */
+export interface PlainFields<Document> {
+  reader(path: string): (document: Document) => readonly FieldValue[];
+  isTime(path: string): boolean;
+  /** Closed sets, whose order is that of equal counts. */
+  readonly closed: Readonly<Record<string, readonly string[]>>;
+  /** Closed sets that sort in their own order, and not as texts. */
+  readonly ranked?: Readonly<Record<string, readonly string[]>>;
+}
+
+const EVENTS: PlainFields<Event> = {
+  reader: fieldReader,
+  isTime: (path) => path === "timestamp",
+  closed: { severity: SEVERITIES, class: CLASSES, source: sourceNames("platform") },
+};
+
+function values<Document>(fields: PlainFields<Document>, document: Document, field: string): Plain[] {
+  const found = fields
+    .reader(field)(document)
+    .filter((value) => value !== OBJECT);
   return [...new Set(found)];
 }
 
-function numbers(event: Event, field: string): (number | bigint)[] {
-  if (field === "timestamp") return [Date.parse(event.timestamp)];
-  return values(event, field).filter((value) => typeof value === "number" || typeof value === "bigint");
+function numbers<Document>(fields: PlainFields<Document>, document: Document, field: string): (number | bigint)[] {
+  const all = values(fields, document, field);
+  if (fields.isTime(field)) return all.map((time) => Date.parse(time as string));
+  return all.filter((value) => typeof value === "number" || typeof value === "bigint");
 }
 
-const CLOSED: Record<string, readonly string[]> = {
-  severity: SEVERITIES,
-  class: CLASSES,
-  source: sourceNames("platform"),
-};
-
 /** The order of equal counts: that of a closed set, or texts, numbers, integers past 2^53, booleans, each ascending. */
-function compareKeys(field: string, a: Plain, b: Plain): number {
-  const closed = CLOSED[field];
+function compareKeys(closed: readonly string[] | undefined, a: Plain, b: Plain): number {
   if (closed) return closed.indexOf(a as string) - closed.indexOf(b as string);
   const order = ["string", "number", "bigint", "boolean"];
   if (typeof a !== typeof b) return order.indexOf(typeof a) - order.indexOf(typeof b);
@@ -70,7 +82,11 @@ const BOUNDED_FIELDS = ["raw.port", "raw.ports", "enrichment.abuse_ipdb.score"];
 interface Reference<Kind extends AggregationKind> {
   /** Random aggregations of this kind, without inner ones. */
   readonly samples: fc.Arbitrary<AggregationOf<Kind>>;
-  compute(aggregation: AggregationOf<Kind>, events: readonly Event[]): AggregationResult;
+  compute<Document>(
+    aggregation: AggregationOf<Kind>,
+    documents: readonly Document[],
+    fields: PlainFields<Document>,
+  ): AggregationResult;
 }
 
 const REFERENCE: PerAggregation<{ [Kind in AggregationKind]: Reference<Kind> }> = {
@@ -79,20 +95,24 @@ const REFERENCE: PerAggregation<{ [Kind in AggregationKind]: Reference<Kind> }> 
       kind: fc.constant("count"),
       field: fc.option(fc.constantFrom(...SAMPLE_FIELDS, "raw.a", "raw.nothing"), { nil: undefined }),
     }),
-    compute: ({ field }, events) => ({
+    compute: ({ field }, documents, fields) => ({
       value:
-        field === undefined ? events.length : events.filter((event) => fieldReader(field)(event).length > 0).length,
+        field === undefined
+          ? documents.length
+          : documents.filter((document) => fields.reader(field)(document).length > 0).length,
     }),
   },
   cardinality: {
     samples: fc.record({ kind: fc.constant("cardinality"), field: fc.constantFrom(...SAMPLE_FIELDS) }),
-    compute: ({ field }, events) => ({ value: new Set(events.flatMap((event) => values(event, field))).size }),
+    compute: ({ field }, documents, fields) => ({
+      value: new Set(documents.flatMap((document) => values(fields, document, field))).size,
+    }),
   },
   stats: {
     samples: fc.record({ kind: fc.constant("stats"), field: fc.constantFrom("timestamp", ...NUMERIC_FIELDS) }),
-    compute: ({ field }, events) => {
-      const all = events.flatMap((event) => numbers(event, field));
-      if (field === "timestamp") return timeStats(all.map(Number));
+    compute: ({ field }, documents, fields) => {
+      const all = documents.flatMap((document) => numbers(fields, document, field));
+      if (fields.isTime(field)) return timeStats(all.map(Number));
       const sum = all.reduce<number>((total, value) => total + Number(value), 0);
       if (all.length === 0) return { min: null, max: null, avg: null, sum: 0 };
       const min = all.reduce((least, value) => (value < least ? value : least));
@@ -107,12 +127,13 @@ const REFERENCE: PerAggregation<{ [Kind in AggregationKind]: Reference<Kind> }> 
       size: fc.constantFrom(1, 3, 1000),
       aggs: fc.constant([]),
     }),
-    compute: (agg, events) => {
-      const groups = groupBy(events, (event) => values(event, agg.field));
-      const sorted = [...groups].sort(([a, x], [b, y]) => y.length - x.length || compareKeys(agg.field, a, b));
+    compute: (agg, documents, fields) => {
+      const groups = groupBy(documents, (document) => values(fields, document, agg.field));
+      const closed = fields.closed[agg.field];
+      const sorted = [...groups].sort(([a, x], [b, y]) => y.length - x.length || compareKeys(closed, a, b));
       const buckets = sorted
         .slice(0, agg.size)
-        .map(([key, part]) => ({ key, count: part.length, ...inner(agg, part) }));
+        .map(([key, part]) => ({ key, count: part.length, ...inner(agg, part, fields) }));
       const total = sorted.reduce((sum, [, part]) => sum + part.length, 0);
       return { buckets, other_count: total - buckets.reduce((sum, { count }) => sum + count, 0) };
     },
@@ -132,10 +153,10 @@ const REFERENCE: PerAggregation<{ [Kind in AggregationKind]: Reference<Kind> }> 
         aggs: fc.constant([]),
       }),
     ),
-    compute: (agg, events) => {
-      const isTime = agg.field === "timestamp";
-      const groups = groupBy(events, (event) => [
-        ...new Set(numbers(event, agg.field).map((value) => stepOf(Number(value), agg.interval))),
+    compute: (agg, documents, fields) => {
+      const isTime = fields.isTime(agg.field);
+      const groups = groupBy(documents, (document) => [
+        ...new Set(numbers(fields, document, agg.field).map((value) => stepOf(Number(value), agg.interval))),
       ]);
       const steps = [...groups.keys()].sort((a, b) => a - b);
       const width = steps.length === 0 ? 0 : steps.at(-1)! - steps[0]! + 1;
@@ -145,7 +166,7 @@ const REFERENCE: PerAggregation<{ [Kind in AggregationKind]: Reference<Kind> }> 
         return {
           key: isTime ? new Date(step * agg.interval).toISOString() : keyOf(step, agg.interval),
           count: part.length,
-          ...inner(agg, part),
+          ...inner(agg, part, fields),
         };
       });
       return { buckets };
@@ -159,7 +180,16 @@ export const sampleAggregations: fc.Arbitrary<Aggregation> = fc.oneof(
 );
 
 export function aggregatePlainly(agg: Aggregation, events: readonly Event[]): AggregationResult {
-  return (REFERENCE[agg.kind] as Reference<AggregationKind>).compute(agg, events);
+  return aggregateDocuments(agg, events, EVENTS);
+}
+
+/** The same for another kind of document. */
+export function aggregateDocuments<Document>(
+  agg: Aggregation,
+  documents: readonly Document[],
+  fields: PlainFields<Document>,
+): AggregationResult {
+  return (REFERENCE[agg.kind] as Reference<AggregationKind>).compute(agg, documents, fields);
 }
 
 /** The decimal form of a number: an integer, and the number of its decimal places. */
@@ -183,17 +213,26 @@ function keyOf(step: number, interval: number): number {
   return Number(`${BigInt(step) * units}e${-digits}`);
 }
 
-function inner(agg: AggregationOf<"terms" | "histogram">, events: readonly Event[]): Record<string, AggregationResult> {
-  return Object.fromEntries(agg.aggs.map(({ name, aggregation }) => [name, aggregatePlainly(aggregation, events)]));
+function inner<Document>(
+  agg: AggregationOf<"terms" | "histogram">,
+  documents: readonly Document[],
+  fields: PlainFields<Document>,
+): Record<string, AggregationResult> {
+  return Object.fromEntries(
+    agg.aggs.map(({ name, aggregation }) => [name, aggregateDocuments(aggregation, documents, fields)]),
+  );
 }
 
-function groupBy<Key>(events: readonly Event[], keysOf: (event: Event) => Key[]): Map<Key, Event[]> {
-  const groups = new Map<Key, Event[]>();
-  for (const event of events) {
-    for (const key of keysOf(event)) {
+function groupBy<Key, Document>(
+  documents: readonly Document[],
+  keysOf: (document: Document) => Key[],
+): Map<Key, Document[]> {
+  const groups = new Map<Key, Document[]>();
+  for (const document of documents) {
+    for (const key of keysOf(document)) {
       const part = groups.get(key);
-      if (part) part.push(event);
-      else groups.set(key, [event]);
+      if (part) part.push(document);
+      else groups.set(key, [document]);
     }
   }
   return groups;
@@ -201,19 +240,39 @@ function groupBy<Key>(events: readonly Event[], keysOf: (event: Event) => Key[])
 
 /** Numbers before texts before booleans, events without the field last, severities by gravity; ties newest first. */
 export function sortPlainly(events: readonly Event[], sort: readonly SortKey[]): Event[] {
-  return [...events].sort((a, b) => {
+  return sortDocuments(events, sort, EVENTS, (a, b) =>
+    a.timestamp === b.timestamp ? (a.id < b.id ? 1 : -1) : a.timestamp < b.timestamp ? 1 : -1,
+  );
+}
+
+/** The same for another kind of document; `newestFirst` orders equal ones. */
+export function sortDocuments<Document extends { readonly severity: Severity }>(
+  documents: readonly Document[],
+  sort: readonly SortKey[],
+  fields: PlainFields<Document>,
+  newestFirst: (a: Document, b: Document) => number,
+): Document[] {
+  return [...documents].sort((a, b) => {
     for (const { field, descending } of sort) {
-      const order = compareFields(a, b, field, descending ? -1 : 1);
+      const order = compareFields(fields, a, b, field, descending ? -1 : 1);
       if (order !== 0) return order;
     }
-    return a.timestamp === b.timestamp ? (a.id < b.id ? 1 : -1) : a.timestamp < b.timestamp ? 1 : -1;
+    return newestFirst(a, b);
   });
 }
 
-function compareFields(a: Event, b: Event, field: string, direction: number): number {
+function compareFields<Document extends { readonly severity: Severity }>(
+  fields: PlainFields<Document>,
+  a: Document,
+  b: Document,
+  field: string,
+  direction: number,
+): number {
   if (field === "severity") return direction * (SEVERITIES.indexOf(b.severity) - SEVERITIES.indexOf(a.severity));
-  const [x, y] = [a, b].map((event) => {
-    const [first] = fieldReader(field)(event);
+  const [x, y] = [a, b].map((document) => {
+    const [first] = fields.reader(field)(document);
+    const ranks = fields.ranked?.[field];
+    if (ranks && first !== undefined) return ranks.indexOf(first as string);
     return first === OBJECT ? undefined : first;
   });
   const types = ["number", "string", "boolean", "undefined"];

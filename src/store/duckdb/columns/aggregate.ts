@@ -18,7 +18,8 @@ import { fromSortable } from "./large-integer.ts";
 import { hasLargeIntegers, nearestDoubleSql } from "./large-integer-sql.ts";
 import { ENUM_COLUMNS, hotField, type ExtraType } from "./column-table.ts";
 import type { Parameters } from "./sql.ts";
-import { fillBuckets, bucketKey, bucketNumberSql, type HistogramInterval } from "./histogram-buckets.ts";
+import { fillBuckets, bucketKey, type HistogramInterval } from "../../queries/histogram-buckets.ts";
+import { bucketNumberSql } from "./histogram-sql.ts";
 import { conditionSql, largeIntegerTextSql, oversizedValuesSql, pointer } from "./where.ts";
 
 // SQL for aggregations.

@@ -7,7 +7,7 @@ import { DAY_MS } from "../../../lib/time.ts";
 import { QueryRefused, StoreUnavailable } from "../../ports/store-errors.ts";
 import { columnsFile, columnsScratch } from "../../files/layout.ts";
 import type { SqlValue } from "./aggregate.ts";
-import { ENTITY_TABLES, RECOUNT_ENTITIES } from "./entity-table.ts";
+import { ENTITY_TABLES, RECOUNT_ENTITIES } from "./entity-schema.ts";
 import { FUNCTION_TOO_SLOW, registerScalarFunctions, type EventReader } from "./scalar-functions.ts";
 import { readSchemaVersion, writeSchemaVersion } from "../schema-version.ts";
 import { COLUMN_LIST, COLUMNS_FORMAT, COLUMNS_VERSION } from "./column-table.ts";

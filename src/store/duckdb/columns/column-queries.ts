@@ -14,6 +14,8 @@ import { and, TRUE, type Parameters } from "./sql.ts";
 const SEPARATE_ROWS_MAX = 1000;
 /** Types that a sample covers, those with the most events first. */
 const STRATA_MAX = 200;
+/** Arrivals that a sample is taken from, the last ones. */
+const SAMPLED_ROWS_MAX = 5_000_000;
 
 export function rangeSql({ fromMs, toMs }: TimeRange): string {
   return and([fromMs === undefined ? "TRUE" : `ts >= ${fromMs}`, toMs === undefined ? "TRUE" : `ts < ${toMs}`]);
@@ -115,7 +117,10 @@ export interface Stratum {
   readonly places: readonly ListPlace[];
 }
 
-/** A sample of the newest matches of each type, or all matches if they are few. */
+/**
+ * A sample of the newest matches of each type, or all matches if they are few. If they are very many, those that arrived
+ * last stand for all, so that the cost has a limit.
+ */
 export async function sampleByType(
   query: ColumnQuery,
   where: WhereClause,
@@ -127,8 +132,14 @@ export async function sampleByType(
     return { total, strata: [{ total, places: await newestMatches(query, where, undefined, 0, eventsMax) }] };
   }
   const parameters = where.parameters.copy();
+  let scope = where.sql;
+  if (total > SAMPLED_ROWS_MAX) {
+    const [[last]] = (await run(`SELECT max(seq) FROM ${snapshot.from} WHERE ${where.sql}`, parameters)) as [[bigint]];
+    scope = and([`seq > ${Number(last) - SAMPLED_ROWS_MAX}`, where.sql]);
+  }
   const counts = await run(
-    `SELECT type, count(*) AS n FROM ${snapshot.from} WHERE ${where.sql} GROUP BY type ORDER BY n DESC, type LIMIT ${STRATA_MAX}`,
+    `SELECT type, count(*) AS n, sum(count(*)) OVER () AS every FROM ${snapshot.from} WHERE ${scope}
+     GROUP BY type ORDER BY n DESC, type LIMIT ${STRATA_MAX}`,
     parameters,
   );
   const perType = Math.max(1, Math.floor(eventsMax / counts.length));
@@ -136,12 +147,13 @@ export async function sampleByType(
   const sample = await run(
     `SELECT type, unnest(times), unnest(seqs) FROM
        (SELECT type, arg_max(ts, seq, ${perType}) AS times, max(seq, ${perType}) AS seqs FROM ${snapshot.from}
-        WHERE ${and([where.sql, `type IN (${types})`])} GROUP BY type)`,
+        WHERE ${and([scope, `type IN (${types})`])} GROUP BY type)`,
     parameters,
   );
   const places = Map.groupBy(sample, ([type]) => type as string);
-  const strata = counts.map(([type, n]) => ({
-    total: Number(n),
+  // Types are taken to be as frequent among all matches as among those in scope.
+  const strata = counts.map(([type, n, every]) => ({
+    total: (Number(n) * total) / Number(every),
     places: (places.get(type as string) ?? []).map(([, ts, seq]) => toPosition([ts, seq])),
   }));
   return { total, strata };

@@ -66,10 +66,6 @@ function noEntities(): MutableEntities {
   return { kinds: [], values: [], events: [], firstMs: [], lastMs: [] };
 }
 
-/** The columns of a table of entities, in the order in which `appendEntities` writes them. `folded` is the value in lower case. */
-export const ENTITY_COLUMN_LIST =
-  "day BIGINT, kind UTINYINT, value VARCHAR, folded VARCHAR, events BIGINT, first_ts BIGINT, last_ts BIGINT";
-
 /** Appends the entities of events of one day. */
 export function appendEntities(appender: DuckDBAppender, day: number, counted: CountedEntities): void {
   const { kinds, values, events, firstMs, lastMs } = counted;
@@ -77,8 +73,10 @@ export function appendEntities(appender: DuckDBAppender, day: number, counted: C
   for (const [position, value] of values.entries()) {
     appender.appendBigInt(dayNumber);
     appender.appendUTinyInt(kinds[position]!);
-    appender.appendVarchar(value);
-    appender.appendVarchar(foldCase(value));
+    const folded = foldCase(value);
+    if (folded === value) appender.appendNull();
+    else appender.appendVarchar(value);
+    appender.appendVarchar(folded);
     appender.appendBigInt(BigInt(events[position]!));
     appender.appendBigInt(BigInt(firstMs[position]!));
     appender.appendBigInt(BigInt(lastMs[position]!));

@@ -2,7 +2,7 @@ import { DAY_MS, startOfDay } from "../../../lib/time.ts";
 import { ENTITY_KINDS } from "../../../model/entity.ts";
 import type { EntityMatches, EntityQuery, EntitySummary } from "../../../model/entity-query.ts";
 import { foldCase } from "../../../lib/text.ts";
-import { ENTITY_COLUMNS } from "./entity-table.ts";
+import { ENTITY_COLUMNS } from "./entity-schema.ts";
 import type { ColumnQuery } from "./query-runner.ts";
 import type { Snapshot } from "./memtables.ts";
 import { Parameters, SEGMENTS } from "./sql.ts";
@@ -10,8 +10,8 @@ import { Parameters, SEGMENTS } from "./sql.ts";
 // Searches for entities, on disk and in memtables.
 
 /** Entity rows that a search reads first: the newest days that have so many. If they have few matches, it reads more. */
-const FIRST_ROWS = 100_000;
-const MORE_ROWS_FACTOR = 4;
+const FIRST_ROWS = 50_000;
+const MORE_ROWS_FACTOR = 16;
 /** With so many matches, older days are left out. */
 const MATCHES_ENOUGH = 1000;
 /** If rows were merged with those of a memtable since the snapshot, the query would count them twice. */
@@ -57,22 +57,25 @@ async function readEntities(query: ColumnQuery, search: EntityQuery): Promise<Fo
 async function readSnapshot(
   run: ColumnQuery["run"],
   { entities: inMemory, segments }: Snapshot,
-  { search, kinds, fromMs, toMs, limit }: EntityQuery,
+  { search, isWhole, kinds, fromMs, toMs, limit }: EntityQuery,
 ): Promise<FoundEntities> {
   const parameters = new Parameters(undefined, segments);
   const needle = parameters.bind(foldCase(search));
+  const test = isWhole
+    ? `folded = ${needle} AND coalesce(value, folded) = ${parameters.bind(search)}`
+    : `contains(folded, ${needle})`;
   const codes = kinds?.map((kind) => ENTITY_KINDS.indexOf(kind)).join(", ");
   const matching = (from: string) =>
     `SELECT ${ENTITY_COLUMNS} FROM ${from} WHERE day >= ${fromMs} AND day < ${toMs}
-       AND ${codes === undefined ? "TRUE" : `kind IN (${codes})`} AND contains(folded, ${needle})`;
+       AND ${codes === undefined ? "TRUE" : `kind IN (${codes})`} AND ${test}`;
   const parts = [
     `${matching("entities")} AND lot <= ${SEGMENTS}`,
     ...(inMemory === undefined ? [] : [matching(inMemory)]),
   ];
   const found = await run(
     `SELECT kind, value, events, first_ts, last_ts, count(*) OVER () AS total FROM
-       (SELECT kind, value, any_value(folded) AS folded, sum(events) AS events, min(first_ts) AS first_ts, max(last_ts) AS last_ts
-        FROM (${parts.join(" UNION ALL ")}) GROUP BY kind, value)
+       (SELECT kind, coalesce(value, folded) AS value, folded, sum(events) AS events, min(first_ts) AS first_ts, max(last_ts) AS last_ts
+        FROM (${parts.join(" UNION ALL ")}) AS entities GROUP BY kind, entities.value, folded)
      ORDER BY folded = ${needle} DESC, starts_with(folded, ${needle}) DESC, last_ts DESC, kind, value LIMIT ${limit}`,
     parameters,
   );

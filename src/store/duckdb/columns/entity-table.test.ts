@@ -98,3 +98,22 @@ test("the rows of an entity are merged, and its counts stay", async () => {
   const [[rows]] = (await changeColumns(dataDir, "SELECT count(*) FROM entities")) as [[bigint]];
   expect(Number(rows)).toBeLessThan(12_000);
 });
+
+test("older days are left out if the newest have many matches, and a longer text reads them", async () => {
+  const { open } = await withFolder();
+  const store = await open();
+  await append(store, [{ user: "user-of-old" }]);
+  for (let at = 0; at < 26_000; at += 2000)
+    await append(
+      store,
+      Array.from({ length: 2000 }, (_, nth) => ({ user: `user${at + nth}`, host: `host${at + nth}` })),
+      DAY + 2 * DAY_MS,
+    );
+  // Only rows on disk are counted towards the limit.
+  await store.close();
+  const reopened = await open();
+  const many = await find(reopened, "user");
+  expect(many).toMatchObject({ total: 26_000, fromMs: DAY + 2 * DAY_MS, toMs: DAY + 3 * DAY_MS, isComplete: false });
+  expect(await find(reopened, "user-of")).toMatchObject({ total: 1, fromMs: DAY, isComplete: true });
+  await reopened.close();
+});

@@ -1,26 +1,10 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { queryRows } from "./column-engine.ts";
-import { appendEntities, ENTITY_COLUMN_LIST, type CountedEntities } from "./entity-counter.ts";
+import { appendEntities, type CountedEntities } from "./entity-counter.ts";
+import { ENTITY_COLUMN_LIST, ENTITY_COLUMNS } from "./entity-schema.ts";
 
 // The entities of the rows on disk, counted by day: a few thousand rows a day stand for millions of events, so that a search
 // while someone types reads little.
-
-/**
- * `entities` may have several rows of an entity in a day, which are merged from time to time. `lot` is the segment of a row, 0 after
- * a merge: a query leaves out segments that are flushed after its snapshot, whose memtables it reads. `entity_backlog` has days whose
- * events with sequence numbers above `after`, up to `last`, have yet to be counted: those that an earlier version stored, or
- * all of a day that lost rows.
- */
-export const ENTITY_TABLES = `
-  CREATE TABLE IF NOT EXISTS entities(${ENTITY_COLUMN_LIST}, lot INTEGER);
-  CREATE TABLE IF NOT EXISTS entity_backlog(day BIGINT, after BIGINT, last BIGINT)`;
-
-/** Starts over with all rows on disk. */
-export const RECOUNT_ENTITIES = `
-  DELETE FROM entities; DELETE FROM entity_backlog;
-  INSERT INTO entity_backlog SELECT day, 0, seq FROM marks`;
-
-export const ENTITY_COLUMNS = "day, kind, value, folded, events, first_ts, last_ts";
 
 const STAGED = "memtables.counted";
 /** The `lot` of rows that belong to no single segment. */
@@ -84,8 +68,8 @@ export class EntityTable {
   /** Adds the entities in a table that belong to this segment. */
   async add(table: string, segment: number): Promise<void> {
     await this.#writer.run(
-      `INSERT INTO entities SELECT day, kind, value, any_value(folded), sum(events)::BIGINT, min(first_ts), max(last_ts), ${segment}
-       FROM ${table} GROUP BY day, kind, value`,
+      `INSERT INTO entities SELECT day, kind, value, folded, sum(events)::BIGINT, min(first_ts), max(last_ts), ${segment}
+       FROM ${table} GROUP BY day, kind, value, folded`,
     );
   }
 
@@ -114,9 +98,12 @@ export class EntityTable {
     if (days.length === 0) return [];
     const counts = `SELECT day, count(*) FROM entities WHERE day IN (${days.join(", ")}) GROUP BY day`;
     const due: number[] = [];
-    for (const [day, rows] of await queryRows(this.#writer, counts)) {
-      this.#rows.set(Number(day), Number(rows));
-      if (Number(rows) > 2 * (this.#merged.get(Number(day)) ?? 0) + UNMERGED_ROWS_MAX) due.push(Number(day));
+    for (const [key, value] of await queryRows(this.#writer, counts)) {
+      const [day, rows] = [Number(key), Number(value)];
+      // The first rows of a day come from one segment, where each entity has one row.
+      if (!this.#rows.has(day)) this.#merged.set(day, rows);
+      this.#rows.set(day, rows);
+      if (rows > 2 * (this.#merged.get(day) ?? 0) + UNMERGED_ROWS_MAX) due.push(day);
     }
     return due;
   }
@@ -125,8 +112,8 @@ export class EntityTable {
   async merge(day: number): Promise<void> {
     await this.#writer.run(
       `CREATE OR REPLACE TEMP TABLE merged_entities AS
-       SELECT day, kind, value, any_value(folded) AS folded, sum(events)::BIGINT AS events, min(first_ts) AS first_ts,
-         max(last_ts) AS last_ts FROM entities WHERE day = ${day} GROUP BY day, kind, value`,
+       SELECT day, kind, value, folded, sum(events)::BIGINT AS events, min(first_ts) AS first_ts,
+         max(last_ts) AS last_ts FROM entities WHERE day = ${day} GROUP BY day, kind, value, folded`,
     );
     await this.#writer.run(`DELETE FROM entities WHERE day = ${day}`);
     await this.#writer.run(`INSERT INTO entities SELECT ${ENTITY_COLUMNS}, ${MERGED} FROM merged_entities`);

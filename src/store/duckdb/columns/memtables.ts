@@ -5,7 +5,8 @@ import { amendTable, withStagedChanges, type AmendedRows } from "./amended-rows.
 import { appendRows } from "./append-rows.ts";
 import type { ColumnEngine } from "./column-engine.ts";
 import { COLUMN_LIST } from "./column-table.ts";
-import { appendEntities, ENTITY_COLUMN_LIST, type CountedEntities } from "./entity-counter.ts";
+import { appendEntities, type CountedEntities } from "./entity-counter.ts";
+import { ENTITY_COLUMN_LIST } from "./entity-schema.ts";
 import { openEntityTable, type EntityBacklog, type EntityTable } from "./entity-table.ts";
 import type { PackedRows } from "./packed-rows.ts";
 import { SEGMENTS } from "./sql.ts";

@@ -1,10 +1,22 @@
+import { entityText } from "../../../model/alert-entity.ts";
+import { ENTITY_KINDS } from "../../../model/entity.ts";
 import { SEVERITIES, type Severity } from "../../../model/event.ts";
 import { RESOLUTIONS, STATUSES, type Resolution, type Status } from "../../../model/alert-state.ts";
 import type { TimeRange } from "../../../model/query.ts";
-import type { AlertFilter, AlertSort, AlertTotals, OutcomesSince, RuleOutcomes } from "../../ports/alert-store.ts";
+import type {
+  AlertFilter,
+  AlertSort,
+  AlertTotals,
+  EntityFilter,
+  OutcomesSince,
+  RuleOutcomes,
+} from "../../ports/alert-store.ts";
+import { lowest, marksOf, Mean, named } from "./column-figures.ts";
+import { Dictionary, NO_TEXT } from "./dictionary.ts";
+import { ListColumn } from "./list-column.ts";
 import { sliceInOrder } from "./slice-in-order.ts";
 
-// The alert fields that lists, totals and statistics use, in memory, about 70 bytes per alert. Any combination of filters
+// The alert fields that lists, totals and statistics use, in memory, about 100 bytes per alert and the texts. Any combination of filters
 // with an exact total is one pass over plain numbers: at most ten milliseconds for a hundred thousand alerts. The file has the same
 // data.
 
@@ -18,12 +30,17 @@ export interface AlertCells {
   readonly assignee: string | null;
   readonly resolution: Resolution | null;
   readonly createdAt: number;
+  readonly firstEventAt: number;
   readonly lastEventAt: number;
   readonly eventCount: number;
   readonly firstAcknowledgedAt: number | null;
   readonly resolvedAt: number | null;
-  /** All tags, sorted, as a JSON list. */
-  readonly tags: string;
+  readonly groupField: string | null;
+  readonly groupValue: string | null;
+  readonly tags: readonly string[];
+  /** Each as `kind:value`. */
+  readonly entities: readonly string[];
+  readonly threatScore: number | null;
 }
 
 export interface Selection {
@@ -39,7 +56,8 @@ export interface Selection {
 }
 
 const CAPACITY_START = 1024;
-const NONE = 255;
+/** A missing value in a column of bytes. */
+export const NONE = 255;
 const RESOLVED = STATUSES.indexOf("resolved");
 
 function newColumns(capacity: number) {
@@ -51,9 +69,11 @@ function newColumns(capacity: number) {
     rule: new Uint32Array(capacity),
     source: new Uint32Array(capacity),
     assignee: new Uint32Array(capacity),
-    /** The combination of tags: alerts have few different ones. */
-    tags: new Uint32Array(capacity),
+    groupField: new Uint32Array(capacity),
+    groupValue: new Uint32Array(capacity),
+    threatScore: new Uint8Array(capacity),
     createdAt: new Float64Array(capacity),
+    firstEventAt: new Float64Array(capacity),
     lastEventAt: new Float64Array(capacity),
     eventCount: new Float64Array(capacity),
     /** From creation; NaN if it has not happened. */
@@ -67,59 +87,32 @@ function newColumns(capacity: number) {
 }
 type Columns = ReturnType<typeof newColumns>;
 
-/** Numbers names in the order of first use. */
-class Names {
-  readonly #numbers = new Map<string, number>();
-
-  numberOf(name: string): number {
-    let number = this.#numbers.get(name);
-    if (number === undefined) {
-      number = this.#numbers.size;
-      this.#numbers.set(name, number);
-    }
-    return number;
-  }
-
-  /** 1 at the number of each of the names. */
-  marks(names: readonly string[]): Uint8Array {
-    const marks = new Uint8Array(this.#numbers.size);
-    for (const name of names) {
-      const number = this.#numbers.get(name);
-      if (number !== undefined) marks[number] = 1;
-    }
-    return marks;
-  }
-
-  /** 1 at the number of each name that passes the test. */
-  marksWhere(test: (name: string) => boolean): Uint8Array {
-    return Uint8Array.from(this.#numbers.keys(), (name) => (test(name) ? 1 : 0));
-  }
-
-  /** At the number of each of the names, its index among them; -1 elsewhere. */
-  places(names: readonly string[]): Int32Array {
-    const places = new Int32Array(this.#numbers.size).fill(-1);
-    for (const [i, name] of names.entries()) {
-      const number = this.#numbers.get(name);
-      if (number !== undefined) places[number] = i;
-    }
-    return places;
-  }
-}
-
 export class AlertColumns {
   #size = 0;
   #slotsEnd = 0;
   /** Slots of removed alerts; the last is reused first. */
   readonly #free: number[] = [];
   #columns: Columns = newColumns(CAPACITY_START);
-  readonly #rules = new Names();
-  readonly #sources = new Names();
-  readonly #assignees = new Names();
-  readonly #tags = new Names();
+  readonly #rules = new Dictionary();
+  readonly #sources = new Dictionary();
+  readonly #assignees = new Dictionary();
+  readonly #groupFields = new Dictionary();
+  readonly #groupValues = new Dictionary();
+  readonly #tags = new ListColumn(CAPACITY_START);
+  readonly #entities = new ListColumn(CAPACITY_START);
 
-  constructor() {
-    // Number 0 means unassigned; no address is empty.
-    this.#assignees.numberOf("");
+  /** The columns by slot and their dictionaries, valid until the next change. */
+  get fields() {
+    return {
+      ...this.#columns,
+      rules: this.#rules,
+      sources: this.#sources,
+      assignees: this.#assignees,
+      groupFields: this.#groupFields,
+      groupValues: this.#groupValues,
+      tags: this.#tags,
+      entities: this.#entities,
+    };
   }
 
   get size(): number {
@@ -164,8 +157,8 @@ export class AlertColumns {
     columns.rank[cells.slot] = rank;
     this.#setAll(cells);
     let position = this.#size;
-    if (position > 0 && this.#isCreatedBefore(cells.slot, columns.order[position - 1]!)) {
-      position = lowest(this.#size, (i) => this.#isCreatedBefore(cells.slot, columns.order[i]!));
+    if (position > 0 && this.isCreatedBefore(cells.slot, columns.order[position - 1]!)) {
+      position = lowest(this.#size, (i) => this.isCreatedBefore(cells.slot, columns.order[i]!));
       columns.order.copyWithin(position + 1, position, this.#size);
     }
     columns.order[position] = cells.slot;
@@ -174,7 +167,10 @@ export class AlertColumns {
 
   #grow(): void {
     const old = this.#columns;
-    this.#columns = newColumns(old.rank.length * 2);
+    const capacity = old.rank.length * 2;
+    this.#columns = newColumns(capacity);
+    this.#tags.grow(capacity);
+    this.#entities.grow(capacity);
     for (const name of Object.keys(old) as (keyof Columns)[]) this.#columns[name].set(old[name]);
   }
 
@@ -182,20 +178,27 @@ export class AlertColumns {
     const { slot } = cells;
     const columns = this.#columns;
     columns.createdAt[slot] = cells.createdAt;
-    columns.rule[slot] = this.#rules.numberOf(cells.ruleName);
-    columns.source[slot] = this.#sources.numberOf(cells.source);
+    columns.rule[slot] = this.#rules.acquire(cells.ruleName);
+    columns.source[slot] = this.#sources.acquire(cells.source);
+    columns.groupField[slot] = this.#groupFields.acquire(cells.groupField);
+    columns.groupValue[slot] = this.#groupValues.acquire(cells.groupValue);
     this.change(cells);
   }
 
-  /** Changes everything except rule, source and time of creation. */
+  /** Changes everything except rule, source, group and time of creation. */
   change(cells: AlertCells): void {
     const { slot } = cells;
     const columns = this.#columns;
     columns.status[slot] = STATUSES.indexOf(cells.status);
     columns.severity[slot] = SEVERITIES.indexOf(cells.severity);
     columns.resolution[slot] = cells.resolution === null ? NONE : RESOLUTIONS.indexOf(cells.resolution);
-    columns.assignee[slot] = this.#assignees.numberOf((cells.assignee ?? "").toLowerCase());
-    columns.tags[slot] = this.#tags.numberOf(cells.tags);
+    const assignee = this.#assignees.acquire(cells.assignee);
+    this.#assignees.release(columns.assignee[slot]!);
+    columns.assignee[slot] = assignee;
+    this.#tags.set(slot, cells.tags);
+    this.#entities.set(slot, cells.entities);
+    columns.threatScore[slot] = cells.threatScore ?? NONE;
+    columns.firstEventAt[slot] = cells.firstEventAt;
     columns.lastEventAt[slot] = cells.lastEventAt;
     columns.eventCount[slot] = cells.eventCount;
     columns.acknowledgeMs[slot] = (cells.firstAcknowledgedAt ?? Number.NaN) - cells.createdAt;
@@ -215,7 +218,10 @@ export class AlertColumns {
   /** Frees the slots. */
   remove(slots: readonly number[]): void {
     const { order, rank, status } = this.#columns;
-    for (const slot of slots) status[slot] = NONE;
+    for (const slot of slots) {
+      status[slot] = NONE;
+      this.#releaseTexts(slot);
+    }
     const byRank = new Uint32Array(this.#size);
     for (const slot of order.subarray(0, this.#size)) byRank[rank[slot]!] = slot;
     let ranks = 0;
@@ -226,9 +232,22 @@ export class AlertColumns {
     for (const slot of slots) this.#free.push(slot);
   }
 
+  #releaseTexts(slot: number): void {
+    const { rule, source, assignee, groupField, groupValue } = this.#columns;
+    this.#rules.release(rule[slot]!);
+    this.#sources.release(source[slot]!);
+    this.#assignees.release(assignee[slot]!);
+    this.#groupFields.release(groupField[slot]!);
+    this.#groupValues.release(groupValue[slot]!);
+    // The slot may be reused by an alert without an assignee.
+    assignee[slot] = NO_TEXT;
+    this.#tags.set(slot, []);
+    this.#entities.set(slot, []);
+  }
+
   /** The slots of a page in the requested order, and the number of all matches. */
   select(selection: Selection): { total: number; slots: number[] } {
-    const matching = this.#matching(selection.filter, selection.found);
+    const matching = this.matching(selection.filter, selection.found);
     const { after, offset, limit, descending } = selection;
     const isBeforeAscending = this.#orderOf(selection.sort);
     const isBefore = descending ? (a: number, b: number) => isBeforeAscending(b, a) : isBeforeAscending;
@@ -243,15 +262,18 @@ export class AlertColumns {
   }
 
   /** The matching slots in the order of creation. */
-  #matching(filter: AlertFilter, found: Uint8Array | undefined): Uint32Array {
-    const { order, status, severity, rule, source, assignee, tags } = this.#columns;
+  matching(filter: AlertFilter, found: Uint8Array | undefined): Uint32Array {
+    const { order, status, severity, rule, source, assignee, firstEventAt, lastEventAt } = this.#columns;
     const statuses = filter.status && marksOf(STATUSES, filter.status);
     const severities = filter.severity && marksOf(SEVERITIES, filter.severity);
     const rules = filter.ruleName && this.#rules.marks(filter.ruleName);
     const sources = filter.source && this.#sources.marks(filter.source);
-    const assignees = filter.assignee && this.#assignees.marks(filter.assignee.map((name) => name.toLowerCase()));
-    const tagged = filter.tag && this.#tags.marksWhere((text) => hasTag(text, filter.tag!));
-    const [from, to] = this.#positionsOf(filter);
+    const assignees = filter.assignee && this.#assignees.foldedMarks(filter.assignee);
+    const tagged = filter.tag && this.#tags.dictionary.marks(filter.tag);
+    const entities = filter.entity && this.#entities.dictionary.foldedMarks(filter.entity.flatMap(entityTexts));
+    const overlap = filter.time === "overlap" ? filter : undefined;
+    const { fromMs = -Infinity, toMs = Infinity } = overlap ?? {};
+    const [from, to] = overlap ? [0, this.#size] : this.#positionsOf(filter);
     const matching = new Uint32Array(to - from);
     let count = 0;
     for (let i = from; i < to; i++) {
@@ -261,8 +283,10 @@ export class AlertColumns {
       if (rules && rules[rule[slot]!] !== 1) continue;
       if (sources && sources[source[slot]!] !== 1) continue;
       if (assignees && assignees[assignee[slot]!] !== 1) continue;
-      if (tagged && tagged[tags[slot]!] !== 1) continue;
       if (found && found[slot] !== 1) continue;
+      if (overlap && (lastEventAt[slot]! < fromMs || firstEventAt[slot]! >= toMs)) continue;
+      if (tagged && !this.#tags.hasMark(slot, tagged)) continue;
+      if (entities && !this.#entities.hasMark(slot, entities)) continue;
       matching[count++] = slot;
     }
     return matching.subarray(0, count);
@@ -279,6 +303,11 @@ export class AlertColumns {
         lowest(this.#size, (i) => createdAt[order[i]!]! >= toMs),
       ),
     ];
+  }
+
+  /** The slots of the alerts created in the range, in that order. */
+  createdIn(range: TimeRange): Uint32Array {
+    return this.#columns.order.subarray(...this.#positionsOf(range));
   }
 
   totals(range: TimeRange): AlertTotals {
@@ -330,7 +359,8 @@ export class AlertColumns {
     return ruleNames.map((_, i) => ({ created: created[i]!, resolutions: named(RESOLUTIONS, counts[i]!) }));
   }
 
-  #isCreatedBefore(a: number, b: number): boolean {
+  /** True if the alert was created earlier, or has the lower id of two created at once. */
+  isCreatedBefore(a: number, b: number): boolean {
     const { createdAt, rank } = this.#columns;
     const difference = createdAt[a]! - createdAt[b]!;
     return difference < 0 || (difference === 0 && rank[a]! < rank[b]!);
@@ -338,7 +368,7 @@ export class AlertColumns {
 
   /** Ascending by the key, then by id. The worst severity is the highest. */
   #orderOf(sort: AlertSort): (a: number, b: number) => boolean {
-    if (sort === "created_at") return (a, b) => this.#isCreatedBefore(a, b);
+    if (sort === "created_at") return (a, b) => this.isCreatedBefore(a, b);
     const { severity, lastEventAt, eventCount, rank } = this.#columns;
     const keys = { severity, last_event_at: lastEventAt, event_count: eventCount }[sort];
     const direction = sort === "severity" ? -1 : 1;
@@ -349,40 +379,7 @@ export class AlertColumns {
   }
 }
 
-class Mean {
-  #sum = 0;
-  #count = 0;
-
-  add(value: number): void {
-    if (Number.isNaN(value)) return;
-    this.#sum += value;
-    this.#count++;
-  }
-
-  get value(): number | null {
-    return this.#count === 0 ? null : this.#sum / this.#count;
-  }
-}
-
-function hasTag(tags: string, wanted: readonly string[]): boolean {
-  return (JSON.parse(tags) as string[]).some((tag) => wanted.includes(tag));
-}
-
-function marksOf<Name>(all: readonly Name[], names: readonly Name[]): Uint8Array {
-  return Uint8Array.from(all, (name) => (names.includes(name) ? 1 : 0));
-}
-
-function named<Name extends string>(names: readonly Name[], counts: readonly number[]): Record<Name, number> {
-  return Object.fromEntries(names.map((name, i) => [name, counts[i]!])) as Record<Name, number>;
-}
-
-/** The first number below `end` from which the test holds; `end` if it never does. */
-function lowest(end: number, holds: (i: number) => boolean): number {
-  let [low, high] = [0, end];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (holds(middle)) high = middle;
-    else low = middle + 1;
-  }
-  return low;
+/** An entity without a kind has that of any. */
+function entityTexts({ kind, value }: EntityFilter): string[] {
+  return (kind === undefined ? ENTITY_KINDS : [kind]).map((each) => entityText({ kind: each, value }));
 }

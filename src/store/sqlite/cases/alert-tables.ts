@@ -4,10 +4,11 @@ import { parseExact } from "../../../lib/exact-json.ts";
 import { JsonText } from "../../../lib/thread.ts";
 import type { Alert, AlertSummary, TimelineEntry } from "../../../model/alert.ts";
 import type { Resolution } from "../../../model/alert-state.ts";
+import type { AlertEntities } from "../../../model/alert-entity.ts";
 import type { EventMark } from "../../../model/finding.ts";
 import type { Position } from "../../../model/page.ts";
 import type { TimeRange } from "../../../model/query.ts";
-import type { IdentifiedDefinition, RuleDefinition } from "../../../model/rule-definition.ts";
+import type { RuleDefinition } from "../../../model/rule-definition.ts";
 import type {
   AlertChanges,
   AlertEventsPage,
@@ -15,10 +16,14 @@ import type {
   AlertFilter,
   AlertIds,
   AlertPage,
+  AlertQuery,
+  AlertSearchResult,
   AlertSort,
   AlertTotals,
+  AlertTrends,
   ChangedAlert,
   NewTimelineEntry,
+  TrendQuery,
   UnresolvedQuery,
   OutcomesSince,
   RuleOutcomes,
@@ -27,8 +32,13 @@ import { QueryRefused } from "../../ports/store-errors.ts";
 import { textWords } from "../../search/indexed-words.ts";
 import type { TimeSlices } from "../../queries/time-slices.ts";
 import { AlertColumns, type AlertCells, type Selection } from "./alert-columns.ts";
+import { RelatedEvents } from "./alert-row-fields.ts";
+import { CELLS, cellsIn, cellsOf, entitiesText, writeRow, type CellRow } from "./alert-row.ts";
 import { alertTexts } from "../../search/text-matcher.ts";
+import { AlertQueries } from "../alert-query/alert-query.ts";
 import { AlertSearch } from "./alert-search.ts";
+import { alertTrends } from "./alert-trends.ts";
+import { Definitions } from "./definition-table.ts";
 import { OlderEvents } from "./older-events.ts";
 import { Statements } from "./prepared-statements.ts";
 import { TIMELINE_SCHEMA, Timelines } from "./timeline-table.ts";
@@ -50,26 +60,21 @@ CREATE TABLE IF NOT EXISTS related(seq INTEGER PRIMARY KEY, events TEXT NOT NULL
 CREATE TABLE IF NOT EXISTS last_change(only INTEGER PRIMARY KEY CHECK (only = 0), change INTEGER NOT NULL) STRICT;
 ${TIMELINE_SCHEMA}${WORD_INDEX_SCHEMA}`;
 
-/** Definitions of rules, each stored once. */
-export const DEFINITIONS_SCHEMA = `
-ALTER TABLE alerts ADD COLUMN definition_id TEXT;
-CREATE INDEX alerts_definition ON alerts(definition_id) WHERE definition_id IS NOT NULL;
-CREATE TABLE definitions(id TEXT PRIMARY KEY, definition TEXT NOT NULL) STRICT, WITHOUT ROWID;
-`;
-
 export const TAGS_SCHEMA = "ALTER TABLE alerts ADD COLUMN tags TEXT NOT NULL DEFAULT '[]'";
 
 /** Limits of one batch of a removal, so that other calls do not wait long. */
 const REMOVAL_ALERTS_MAX = 200;
 const REMOVAL_ROWS_MAX = 1000;
 
-const CELLS = `seq - 1 AS slot, status, severity, rule_name AS ruleName, source, assignee, resolution, created_at AS createdAt,
-  last_event_at AS lastEventAt, event_count AS eventCount, first_acknowledged_at AS firstAcknowledgedAt, resolved_at AS resolvedAt, tags`;
-
 interface WrittenAlert {
   readonly cells: AlertCells;
   readonly isNew: boolean;
   readonly id: string;
+}
+
+/** Only the alerts are text: in JSON, a large double could not be told from an integer. */
+export interface AlertSearchText extends Omit<AlertSearchResult, "items"> {
+  readonly items: string;
 }
 
 interface Removal {
@@ -84,8 +89,11 @@ export class AlertTables {
   readonly #columns = new AlertColumns();
   readonly #words: WordIndex;
   readonly #search: AlertSearch;
+  readonly #queries: AlertQueries;
   readonly #timelines: Timelines;
   readonly #olderEvents: OlderEvents;
+  readonly #definitions: Definitions;
+  readonly #events: RelatedEvents;
   #lastId = "";
   #lastChange = 0;
 
@@ -93,8 +101,16 @@ export class AlertTables {
     this.#sql = new Statements(db);
     this.#words = new WordIndex(this.#sql);
     this.#search = new AlertSearch(this.#words, this.#columns, (slot) => this.#summaryOf(slot));
+    this.#queries = new AlertQueries({
+      columns: this.#columns,
+      search: this.#search,
+      slotOf: (id) => this.#slotOf(id),
+      summaryOf: (slot) => this.#summaryOf(slot),
+    });
     this.#timelines = new Timelines(this.#sql);
     this.#olderEvents = new OlderEvents(this.#sql);
+    this.#definitions = new Definitions(this.#sql);
+    this.#events = new RelatedEvents(this.#sql);
     this.#load();
   }
 
@@ -106,7 +122,7 @@ export class AlertTables {
       )
       .get() as { slotsEnd: number; lastId: string; lastChange: number };
     const rows = this.#sql.read(`SELECT ${CELLS} FROM alerts ORDER BY id`).iterate();
-    this.#columns.load(known.slotsEnd, rows as unknown as Iterable<AlertCells>);
+    this.#columns.load(known.slotsEnd, cellsIn(rows as unknown as Iterable<CellRow>));
     this.#lastId = known.lastId;
     this.#lastChange = known.lastChange;
   }
@@ -162,8 +178,7 @@ export class AlertTables {
   }
 
   definition(id: string): JsonText<RuleDefinition> | undefined {
-    const row = this.#sql.read("SELECT definition FROM definitions WHERE id = ?").get(id);
-    return row && new JsonText((row as { definition: string }).definition);
+    return this.#definitions.get(id);
   }
 
   unresolved(queries: readonly UnresolvedQuery[]): JsonText<(Alert | null)[]> {
@@ -195,6 +210,10 @@ export class AlertTables {
 
   totals(range: TimeRange): AlertTotals {
     return this.#columns.totals(range);
+  }
+
+  trends(query: TrendQuery): AlertTrends {
+    return alertTrends(this.#columns, query);
   }
 
   resolutions(ruleName: string): Record<Resolution, number> {
@@ -231,22 +250,41 @@ export class AlertTables {
 
   #idsOf(filter: AlertFilter, found: Uint8Array | undefined, limit: number): AlertIds {
     const order = { sort: "created_at", descending: true, after: undefined, offset: 0 } as const;
-    const { total, slots } = this.#columns.select({ filter, found, ...order, limit });
-    const rows = this.#sql
-      .read("SELECT alerts.id FROM json_each(?) AS slot JOIN alerts ON seq = slot.value + 1 ORDER BY slot.key")
-      .all(JSON.stringify(slots)) as { id: string }[];
-    return { total, ids: rows.map(({ id }) => id) };
+    const { total, slots } = this.#columns.select({ filter, found: this.#narrowed(filter, found), ...order, limit });
+    // One text instead of a hundred thousand rows takes half the time.
+    const { ids } = this.#sql
+      .read(
+        `SELECT group_concat(alerts.id, ',' ORDER BY slot.key) AS ids
+         FROM json_each(?) AS slot JOIN alerts ON seq = slot.value + 1`,
+      )
+      .get(JSON.stringify(slots)) as { ids: string | null };
+    return { total, ids: ids?.split(",") ?? [] };
+  }
+
+  isHeavy(query: AlertQuery): boolean {
+    return this.#queries.isHeavy(query);
+  }
+
+  query(query: AlertQuery, slices: TimeSlices): Promise<AlertSearchText> {
+    return this.#queries.find(query, slices, ({ total, slots, hasNext, aggregations }) => ({
+      total,
+      items: listText(slots.map((slot) => this.#documentOf(slot))),
+      nextCursor: hasNext ? this.#idOf(slots.at(-1)!) : null,
+      aggregations,
+    }));
   }
 
   #page(
     selection: Pick<Selection, "filter" | "found" | "sort" | "descending">,
     position: Position,
   ): JsonText<AlertPage> {
+    const found = this.#narrowed(selection.filter, selection.found);
     const isCursor = position.mode === "cursor";
     const after = isCursor && position.after !== undefined ? this.#slotOf(position.after) : undefined;
     if (after === null) throw new QueryRefused("after", "is not the id of an alert");
     const { total, slots } = this.#columns.select({
       ...selection,
+      found,
       after,
       offset: isCursor ? 0 : (position.page - 1) * position.size,
       // One more than requested shows whether there is a next page.
@@ -257,6 +295,14 @@ export class AlertTables {
     const hasNext = isCursor && slots.length > position.size;
     const nextCursor = JSON.stringify(hasNext ? this.#idOf(shown.at(-1)!) : null);
     return new JsonText(`{"total":${total},"items":${items},"nextCursor":${nextCursor}}`);
+  }
+
+  /** What the words found, and of these only alerts that have one of the filter's events; undefined: all. */
+  #narrowed({ eventId }: AlertFilter, found: Uint8Array | undefined): Uint8Array | undefined {
+    if (eventId === undefined) return found;
+    const slots = new Uint8Array(this.#columns.slotsEnd);
+    for (const seq of this.#events.alertsWith(eventId)) slots[seq - 1] = found ? found[seq - 1]! : 1;
+    return slots;
   }
 
   #slotOf(id: string): number | null {
@@ -279,8 +325,44 @@ export class AlertTables {
 
   /** The document including the alert's events. */
   #wholeOf(slot: number): string {
-    const row = this.#sql.read("SELECT events FROM related WHERE seq = ?").get(slot + 1) as { events: string };
-    return `${this.#documentOf(slot).slice(0, -1)},"relatedEvents":${row.events}}`;
+    return `${this.#documentOf(slot).slice(0, -1)},"relatedEvents":${this.#eventsOf(slot)}}`;
+  }
+
+  #eventsOf(slot: number): string {
+    const row = this.#sql.read("SELECT events FROM related WHERE seq = ?").get(slot + 1);
+    return (row as { events: string }).events;
+  }
+
+  withoutEntities(limit: number): JsonText<Pick<Alert, "id" | "group" | "relatedEvents">[]> {
+    const rows = this.#sql.read("SELECT seq FROM alerts WHERE entities IS NULL ORDER BY seq DESC LIMIT ?").all(limit);
+    return new JsonText(listText((rows as { seq: number }[]).map(({ seq }) => this.#wholeOf(seq - 1))));
+  }
+
+  /** Must run in a transaction. The returned function updates the columns; call it once the transaction is committed. */
+  fillEntities(found: readonly ({ readonly id: string } & AlertEntities)[]): () => void {
+    this.#words.discard();
+    const changed: AlertCells[] = [];
+    for (const { id, ...entities } of found) {
+      const slot = this.#slotOf(id);
+      if (slot === null) continue;
+      const { entities: known, ...alert } = this.#summaryOf(slot);
+      if (known) continue;
+      const filled = { ...alert, ...entities };
+      const texts = alertTexts(filled);
+      this.#indexTexts(slot, texts, true);
+      this.#sql.run(
+        "UPDATE alerts SET entities = ?, text_hash = ? WHERE seq = ?",
+        entitiesText(filled),
+        hashOf(texts),
+        slot + 1,
+      );
+      this.#sql.run("UPDATE documents SET document = ? WHERE seq = ?", JSON.stringify(filled), slot + 1);
+      changed.push(cellsOf(filled, slot));
+    }
+    this.#words.write();
+    return () => {
+      for (const cells of changed) this.#columns.change(cells);
+    };
   }
 
   /** Must run in a transaction. Conflicts are ids of alerts with an unexpected version; with any, roll it back. */
@@ -301,11 +383,12 @@ export class AlertTables {
         continue;
       }
       const seq = known?.seq ?? this.#columns.vacantSlot(added++) + 1;
-      this.#writeAlert(alert, seq, ++change, known?.text_hash);
-      written.push({ cells: cellsOf(alert, seq - 1), isNew, id: alert.id });
+      const whole = known ? this.#withStoredEntities(alert, seq - 1) : alert;
+      this.#writeAlert(whole, seq, ++change, known?.text_hash);
+      written.push({ cells: cellsOf(whole, seq - 1), isNew, id: alert.id });
     }
     if (conflicts.length === 0) {
-      this.#addDefinitions(definitions);
+      this.#definitions.add(definitions);
       this.#words.write();
       this.addEntries(timeline, new Map(written.map(({ cells, id }) => [id, cells.slot])));
     }
@@ -319,6 +402,13 @@ export class AlertTables {
         }
       },
     };
+  }
+
+  /** A change that was prepared before the alert had entities must not remove them. */
+  #withStoredEntities(alert: ChangedAlert, slot: number): ChangedAlert {
+    if (alert.entities) return alert;
+    const { entities, entitiesCut } = this.#summaryOf(slot);
+    return entities ? { ...alert, entities, ...(entitiesCut && { entitiesCut }) } : alert;
   }
 
   /**
@@ -337,7 +427,10 @@ export class AlertTables {
       if (!release(alert.id)) continue;
       const words = textWords(alertTexts(alert));
       this.#words.remove(slot, words);
-      rows += words.size + this.#timelines.remove(slot + 1) + this.#olderEvents.remove(slot + 1);
+      const seq = slot + 1;
+      const events = [...(JSON.parse(this.#eventsOf(slot)) as EventMark[]), ...this.#olderEvents.remove(seq)];
+      this.#events.remove(seq, events);
+      rows += words.size + events.length + this.#timelines.remove(seq);
       for (const table of ["alerts", "documents", "related"]) {
         this.#sql.run(`DELETE FROM ${table} WHERE seq = ?`, slot + 1);
       }
@@ -347,26 +440,13 @@ export class AlertTables {
     // Keep the number of the last change, even if its alert is gone: streams have sent it, so it must not be used again.
     if (gone.length > 0) this.#sql.run("INSERT OR REPLACE INTO last_change VALUES (0, ?)", this.#lastChange);
     const next = slots[checked] ?? (checked === REMOVAL_ALERTS_MAX ? slots.at(-1)! + 1 : null);
-    if (next === null) this.#removeUnusedDefinitions();
+    if (next === null) this.#definitions.removeUnused();
     const done = () => {
       this.#columns.remove(gone);
       this.#search.dropSlots(gone);
+      this.#queries.dropSlots(gone);
     };
     return { removed: gone.length, next, done };
-  }
-
-  #addDefinitions(definitions: readonly IdentifiedDefinition[]): void {
-    for (const { id, definition } of definitions) {
-      if (this.#sql.read("SELECT 1 FROM definitions WHERE id = ?").get(id)) continue;
-      this.#sql.run("INSERT INTO definitions VALUES (?, ?)", id, JSON.stringify(definition));
-    }
-  }
-
-  /** Few definitions have no alert left, so that one pass after a removal suffices. */
-  #removeUnusedDefinitions(): void {
-    this.#sql.run(
-      "DELETE FROM definitions WHERE NOT EXISTS (SELECT 1 FROM alerts WHERE definition_id = definitions.id)",
-    );
   }
 
   /** Must run in a transaction. `slots` has the slots that the caller knows. */
@@ -385,44 +465,30 @@ export class AlertTables {
     knownHash: string | undefined,
   ): void {
     const texts = alertTexts(alert);
-    const textHash = hash("sha1", texts.join("\n"), "base64");
-    this.#sql.run(
-      `INSERT INTO alerts(seq, id, version, change, rule_id, fold_key, rule_name, source, severity, status, assignee, resolution,
-         created_at, first_event_at, last_event_at, event_count, first_acknowledged_at, resolved_at, text_hash, definition_id, tags)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-       ON CONFLICT(seq) DO UPDATE SET version = excluded.version, change = excluded.change, severity = excluded.severity,
-         status = excluded.status, assignee = excluded.assignee, resolution = excluded.resolution,
-         first_event_at = excluded.first_event_at, last_event_at = excluded.last_event_at, event_count = excluded.event_count,
-         first_acknowledged_at = excluded.first_acknowledged_at, resolved_at = excluded.resolved_at, text_hash = excluded.text_hash,
-         definition_id = excluded.definition_id, tags = excluded.tags`,
-      seq,
-      alert.id,
-      alert.version,
-      change,
-      alert.rule.id,
-      alert.foldKey,
-      alert.rule.name,
-      alert.source,
-      alert.severity,
-      alert.status,
-      alert.assignee,
-      alert.resolution,
-      alert.createdAt,
-      alert.firstEventAt,
-      alert.lastEventAt,
-      alert.eventCount,
-      alert.firstAcknowledgedAt,
-      alert.resolvedAt,
-      textHash,
-      alert.definitionId ?? null,
-      tagsText(alert),
-    );
+    const textHash = hashOf(texts);
+    writeRow(this.#sql, alert, { seq, change, textHash });
     if (textHash !== knownHash) this.#indexTexts(seq - 1, texts, knownHash !== undefined);
     this.#sql.run("INSERT OR REPLACE INTO documents(seq, document) VALUES (?, ?)", seq, JSON.stringify(alert));
-    if (olderEvents.length > 0) this.#olderEvents.add(seq, olderEvents);
-    if (relatedEvents === undefined && knownHash !== undefined) return;
-    const events = JSON.stringify(relatedEvents ?? []);
-    this.#sql.run("INSERT OR REPLACE INTO related(seq, events) VALUES (?, ?)", seq, events);
+    const before = knownHash === undefined ? undefined : (JSON.parse(this.#eventsOf(seq - 1)) as EventMark[]);
+    this.#writeEvents(seq, before, relatedEvents ?? before ?? [], olderEvents);
+  }
+
+  /** `before` are the stored newest events, undefined for a new alert. Those that are in neither list are forgotten. */
+  #writeEvents(
+    seq: number,
+    before: readonly EventMark[] | undefined,
+    related: readonly EventMark[],
+    older: readonly EventMark[],
+  ): void {
+    const kept = new Set([...related, ...older].map(({ id }) => id));
+    const known = new Set(before?.map(({ id }) => id));
+    this.#events.remove(seq, before?.filter(({ id }) => !kept.has(id)) ?? []);
+    this.#events.add(
+      seq,
+      [...related, ...older].filter(({ id }) => !known.has(id)),
+    );
+    this.#sql.run("INSERT OR REPLACE INTO related(seq, events) VALUES (?, ?)", seq, JSON.stringify(related));
+    if (older.length > 0) this.#events.remove(seq, this.#olderEvents.add(seq, older));
   }
 
   #indexTexts(slot: number, texts: readonly string[], isChange: boolean): void {
@@ -450,10 +516,6 @@ function listText(items: readonly string[]): string {
   return `[${items.join(",")}]`;
 }
 
-function cellsOf(alert: AlertSummary, slot: number): AlertCells {
-  return { ...alert, slot, ruleName: alert.rule.name, tags: tagsText(alert) };
-}
-
-function tagsText({ tags = [] }: Pick<AlertSummary, "tags">): string {
-  return JSON.stringify(tags);
+function hashOf(texts: readonly string[]): string {
+  return hash("sha1", texts.join("\n"), "base64");
 }

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Counter, type Registry } from "prom-client";
+import { parseExact } from "../../../lib/exact-json.ts";
 import { endingProcess, Thread, type RemoteMethods, type ThreadResult } from "../../../lib/thread.ts";
+import type { AlertSummary } from "../../../model/alert.ts";
 import type { AlertStore } from "../../ports/alert-store.ts";
 import type { AnalysisStore } from "../../ports/analysis-store.ts";
 import type { DetectionStore } from "../../ports/detection-store.ts";
@@ -45,12 +47,15 @@ export class SqliteCaseDatabase {
       "unresolved",
       "countUnresolved",
       "totals",
+      "trends",
       "resolutions",
       "outcomes",
       "changedSince",
       "lastChange",
       "lastId",
+      "withoutEntities",
     ),
+    fillEntities: (found) => this.#call("fillEntities", found),
     commit: async (changes) => {
       const { conflicts, evicted, refused } = await this.#call("commit", JSON.stringify(changes), this.#now());
       this.#evictedGroups.inc(evicted);
@@ -64,6 +69,10 @@ export class SqliteCaseDatabase {
       this.#query(context, (numbered) => this.#call("list", numbered, filter, position, sort, descending)),
     ids: (filter, limit, context = {}) =>
       this.#query(context, (numbered) => this.#call("ids", numbered, filter, limit)),
+    search: async (query, context = {}) => {
+      const found = await this.#query(context, (numbered) => this.#call("query", numbered, query));
+      return { ...found, items: parseExact(found.items) as AlertSummary[] };
+    },
     removeResolvedBefore: (ms, signal) => this.#removeResolved(ms, signal),
     onChange: (listener) => this.#changed.add(listener),
   };
@@ -179,6 +188,7 @@ export class SqliteCaseDatabase {
     return removed;
   }
 
+  /** Runs a query that the signal cancels. */
   async #query<Value>(
     { client, signal }: QueryContext,
     ask: (context: NumberedContext) => Promise<Value>,

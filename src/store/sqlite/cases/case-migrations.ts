@@ -1,5 +1,7 @@
 import type { Migrations } from "../migrations.ts";
-import { ALERT_SCHEMA, DEFINITIONS_SCHEMA, TAGS_SCHEMA } from "./alert-tables.ts";
+import { addAlertFields } from "./alert-row-fields.ts";
+import { ALERT_SCHEMA, TAGS_SCHEMA } from "./alert-tables.ts";
+import { DEFINITIONS_SCHEMA } from "./definition-table.ts";
 import { OLDER_EVENTS_SCHEMA } from "./older-events.ts";
 import { makeNotificationTables } from "./notification-tables.ts";
 import { makeRuleTables } from "./rule-tables.ts";
@@ -15,4 +17,5 @@ export const CASES_MIGRATIONS: Migrations = [
   OLDER_EVENTS_SCHEMA,
   VIEWS_SCHEMA,
   TAGS_SCHEMA,
+  addAlertFields,
 ];

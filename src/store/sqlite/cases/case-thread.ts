@@ -2,16 +2,23 @@ import type { DatabaseSync } from "node:sqlite";
 import { workerData } from "node:worker_threads";
 import { parseExact } from "../../../lib/exact-json.ts";
 import { serveThread, type JsonText } from "../../../lib/thread.ts";
-import type { AlertChanges, AlertFilter, AlertIds, AlertPage, NewTimelineEntry } from "../../ports/alert-store.ts";
+import type {
+  AlertChanges,
+  AlertFilter,
+  AlertIds,
+  AlertPage,
+  AlertQuery,
+  NewTimelineEntry,
+} from "../../ports/alert-store.ts";
 import type { Settlement } from "../../ports/notification-store.ts";
 import { QueryRefused } from "../../ports/store-errors.ts";
 import { SqliteIdentity, type GoneFile } from "../../files/file-identity.ts";
 import { casesFile } from "../../files/layout.ts";
 import { QueriesInFlight, type NumberedContext } from "../../queries/queries-in-flight.ts";
-import { QueryLanes } from "../../queries/query-lanes.ts";
+import { QueryLanes, type Lane } from "../../queries/query-lanes.ts";
 import { TimeSlices } from "../../queries/time-slices.ts";
 import { openShared } from "../sqlite.ts";
-import { AlertTables } from "./alert-tables.ts";
+import { AlertTables, type AlertSearchText } from "./alert-tables.ts";
 import { CASES_MIGRATIONS } from "./case-migrations.ts";
 import { NotificationTables } from "./notification-tables.ts";
 import { RuleTables } from "./rule-tables.ts";
@@ -118,7 +125,7 @@ function list(
   const { alerts } = opened;
   const { search } = filter;
   if (search === undefined) return alerts.list(filter, position, sort, descending);
-  return searching({ number, client }, (slices) =>
+  return inLane({ number, client }, "heavy", "search", (slices) =>
     alerts.search(search, filter, position, { sort, descending }, slices),
   );
 }
@@ -127,27 +134,34 @@ function ids(context: NumberedContext, filter: AlertFilter, limit: number): Aler
   const { alerts } = opened;
   const { search } = filter;
   if (search === undefined) return alerts.ids(filter, limit);
-  return searching(context, (slices) => alerts.searchIds(search, filter, limit, slices));
+  return inLane(context, "heavy", "search", (slices) => alerts.searchIds(search, filter, limit, slices));
 }
 
-function searching<Value>(
+/** Searches that read columns alone are quick. */
+function query(context: NumberedContext, asked: AlertQuery): Promise<AlertSearchText> {
+  const { alerts } = opened;
+  const lane = alerts.isHeavy(asked) ? "heavy" : "quick";
+  return inLane(context, lane, "query", (slices) => alerts.query(asked, slices));
+}
+
+/** `field` is the one that is refused if the search takes too long. */
+function inLane<Value>(
   { number, client }: NumberedContext,
-  find: (slices: TimeSlices) => Promise<Value>,
+  lane: Lane,
+  field: string,
+  work: (slices: TimeSlices) => Promise<Value>,
 ): Promise<Value> {
   return inFlight.during(number, (stop) =>
-    lanes.take({ name: client, lane: "heavy" }, stop.signal, async () => {
-      const timer = setTimeout(() => stop.abort(tookTooLong()), SEARCH_MS_MAX);
+    lanes.take({ name: client, lane }, stop.signal, async () => {
+      const refusal = new QueryRefused(field, `took longer than ${SEARCH_MS_MAX / 1000} s: narrow the other filters`);
+      const timer = setTimeout(() => stop.abort(refusal), SEARCH_MS_MAX);
       try {
-        return await find(new TimeSlices(stop.signal));
+        return await work(new TimeSlices(stop.signal));
       } finally {
         clearTimeout(timer);
       }
     }),
   );
-}
-
-function tookTooLong(): QueryRefused {
-  return new QueryRefused("search", `took longer than ${SEARCH_MS_MAX / 1000} s: narrow the other filters`);
 }
 
 const api = {
@@ -175,6 +189,9 @@ const api = {
     if (conflicts.length === 0) done();
     return { conflicts, evicted, refused };
   },
+  fillEntities(found: Parameters<AlertTables["fillEntities"]>[0]): void {
+    keep(() => opened.alerts.fillEntities(found))();
+  },
   /** Removes one batch. */
   removeResolved(ms: number, fromSlot: number): { removed: number; next: number | null } {
     const { alerts, notifications } = opened;
@@ -191,6 +208,7 @@ const api = {
     }),
   list,
   ids,
+  query,
   cancel: (number: number) => inFlight.cancel(number),
   gone: (): GoneFile[] => opened.identity.faults,
   async close(): Promise<void> {

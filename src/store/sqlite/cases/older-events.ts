@@ -27,20 +27,27 @@ export class OlderEvents {
       .all(alert, OLDER_EVENTS_MAX) as unknown as EventMark[];
   }
 
-  /** Must run in a transaction. The oldest beyond the limit are dropped. */
-  add(alert: number, events: readonly EventMark[]): void {
+  /** Must run in a transaction. Drops the oldest beyond the limit, and returns them. */
+  add(alert: number, events: readonly EventMark[]): EventMark[] {
     for (const { id, timestampMs } of events) {
       this.#sql.run("INSERT OR IGNORE INTO older_events VALUES (?, ?, ?)", alert, timestampMs, id);
     }
     const oldest = this.#sql
       .read("SELECT at, event FROM older_events WHERE alert = ? ORDER BY at DESC, event DESC LIMIT 1 OFFSET ?")
       .get(alert, OLDER_EVENTS_MAX - 1) as { at: number; event: string } | undefined;
-    if (!oldest) return;
-    this.#sql.run("DELETE FROM older_events WHERE alert = ? AND (at, event) < (?, ?)", alert, oldest.at, oldest.event);
+    if (!oldest) return [];
+    return this.#sql
+      .read(
+        `DELETE FROM older_events WHERE alert = ? AND (at, event) < (?, ?)
+         RETURNING event AS id, at AS timestampMs`,
+      )
+      .all(alert, oldest.at, oldest.event) as unknown as EventMark[];
   }
 
-  /** Must run in a transaction. Returns how many there were. */
-  remove(alert: number): number {
-    return Number(this.#sql.read("DELETE FROM older_events WHERE alert = ?").run(alert).changes);
+  /** Must run in a transaction. Returns those that there were. */
+  remove(alert: number): EventMark[] {
+    return this.#sql
+      .read("DELETE FROM older_events WHERE alert = ? RETURNING event AS id, at AS timestampMs")
+      .all(alert) as unknown as EventMark[];
   }
 }

@@ -1,12 +1,12 @@
-import { formatTime } from "../../../lib/time.ts";
-import { HISTOGRAM_BUCKETS_MAX } from "../../../model/aggregation.ts";
-import { QueryRefused } from "../../ports/store-errors.ts";
+import { formatTime } from "../../lib/time.ts";
+import { HISTOGRAM_BUCKETS_MAX } from "../../model/aggregation.ts";
+import { QueryRefused } from "../ports/store-errors.ts";
 
 // The buckets of a histogram: bucket number n covers n times the interval up to the next bucket. Numbers count as written:
 // 0.3 is three times 0.1, although their doubles are not.
 
 /** Powers of ten up to this one are exact doubles. */
-const EXACT_DIGITS_MAX = 22;
+export const EXACT_DIGITS_MAX = 22;
 
 export interface HistogramInterval {
   readonly interval: number;
@@ -14,23 +14,24 @@ export interface HistogramInterval {
 }
 
 /** An interval as an integer and a number of decimal places. */
-function unitsOf(interval: number): { units: number; digits: number } {
+export function unitsOf(interval: number): { units: number; digits: number } {
   const [mantissa = "", exponent = "0"] = interval.toExponential().split("e");
   const [, fraction = ""] = mantissa.split(".");
   const digits = fraction.length - Number(exponent);
   return digits <= 0 ? { units: interval, digits: 0 } : { units: Number(mantissa.replace(".", "")), digits };
 }
 
-/** The SQL of the number of the bucket that contains a number. */
-export function bucketNumberSql({ interval, isTime }: HistogramInterval, number: string): string {
-  if (isTime) return `ts // ${interval}`;
-  const floor = `floor(${number} / ${interval.toExponential()})`;
+/** A function that returns the number of the bucket that contains a number. */
+export function bucketNumbers({ interval, isTime }: HistogramInterval): (number: number) => number {
   const { units, digits } = unitsOf(interval);
-  if (digits > EXACT_DIGITS_MAX) return floor;
-  // The quotient may be off by its last digit, and so by one bucket. A division of two exact numbers is as close to the
-  // start of a bucket as the number that is written there.
-  const begin = (bucket: string) => `((${bucket}) * ${units.toExponential()} / 1e${digits})`;
-  return `CASE WHEN ${begin(`${floor} + 1`)} <= ${number} THEN ${floor} + 1 WHEN ${begin(floor)} > ${number} THEN ${floor} - 1 ELSE ${floor} END`;
+  if (isTime || digits > EXACT_DIGITS_MAX) return (number) => Math.floor(number / interval);
+  const begin = (bucket: number) => (bucket * units) / 10 ** digits;
+  return (number) => {
+    // The quotient may be off by its last digit, and so by one bucket.
+    const floor = Math.floor(number / interval);
+    if (begin(floor + 1) <= number) return floor + 1;
+    return begin(floor) > number ? floor - 1 : floor;
+  };
 }
 
 export function bucketKey({ interval, isTime }: HistogramInterval, bucket: number): string | number {

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { BESIDE_OTHERS } from "../lib/fault.ts";
 import { boundSchema, refuseBackwards } from "../model/time-bound.ts";
-import type { AlertFilter } from "../store/ports/alert-store.ts";
-import { alertFilters } from "./alert-endpoints.ts";
+import { alertFilters, eventIdParameter } from "./alert-filters.ts";
 import { searchParameter } from "./paging.ts";
 
 // The filters of the list of alerts, as an object in a body.
@@ -23,7 +22,7 @@ function listField<Parameter extends z.ZodType>(parameter: Parameter) {
 }
 
 export function alertQuerySchema(sources: readonly string[]) {
-  const { status, severity, rule_name, source, assignee, tag } = alertFilters(sources);
+  const { status, severity, rule_name, source, assignee, tag, entity, time } = alertFilters(sources);
   return z
     .strictObject({
       status: listField(status),
@@ -32,8 +31,11 @@ export function alertQuerySchema(sources: readonly string[]) {
       source: listField(source),
       assignee: listField(assignee),
       tag: listField(tag),
-      from: boundSchema.optional().describe("earliest `created_at`, inclusive"),
-      to: boundSchema.optional().describe("latest `created_at`, exclusive"),
+      entity: listField(entity),
+      event_id: listField(eventIdParameter),
+      time,
+      from: boundSchema.optional().describe("earliest `created_at`, inclusive; see `time`"),
+      to: boundSchema.optional().describe("latest `created_at`, exclusive; see `time`"),
       search: searchParameter("words, as in the list"),
     })
     .superRefine(refuseBackwards, BESIDE_OTHERS)
@@ -45,8 +47,3 @@ export function alertQuerySchema(sources: readonly string[]) {
 
 /** Made once for all calls: a schema with a name may be in the OpenAPI document only once. */
 export type AlertQuerySchema = ReturnType<typeof alertQuerySchema>;
-
-export function alertFilterOf(query: z.output<AlertQuerySchema>): AlertFilter {
-  const { rule_name: ruleName, from: fromMs, to: toMs, ...filters } = query;
-  return { ...filters, ruleName, fromMs, toMs };
-}
