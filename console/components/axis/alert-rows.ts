@@ -37,13 +37,13 @@ export interface PackOptions {
   readonly rowsMax: number;
   /** The shortest bar. */
   readonly barMin: number;
-  /** Where a title may stand; `none` in a small axis, and where every bar is a tick. */
+  /** Not in a small axis, nor where every bar is a tick. */
   readonly titles: boolean;
   readonly chosen?: string | undefined;
   readonly measure: (text: string) => number;
 }
 
-const GAP = 8;
+const GAP = { titles: 8, ticks: 3 };
 const TITLE_MIN = 70;
 const TITLE_MAX = 300;
 const INSIDE_MIN = 90;
@@ -52,17 +52,18 @@ export const startMs = (alert: AxisAlert) => Date.parse(alert.first_event_at);
 export const endMs = (alert: AxisAlert) => Date.parse(alert.last_event_at);
 
 export function packAlerts(alerts: readonly AxisAlert[], options: PackOptions): AlertRows {
-  const { view, rowsMax, chosen } = options;
+  const { view, rowsMax, chosen, titles } = options;
+  const gap = titles ? GAP.titles : GAP.ticks;
   const ongoing = alerts.filter(
     (alert) => alert.id !== chosen && startMs(alert) < view.fromMs && endMs(alert) > view.toMs,
   );
   const rest = alerts.filter((alert) => !ongoing.includes(alert)).toSorted(inOrder(view, chosen));
-  const rows: { from: number; to: number }[][] = [];
+  const rows: Box[][] = [];
   const boxes: { alert: AxisAlert; row: number; box: Box }[] = [];
   const hidden: AxisAlert[] = [];
   for (const alert of rest) {
     const box = boxOf(alert, options);
-    const free = rows.findIndex((taken) => taken.every(({ from, to }) => box.to + GAP <= from || box.from >= to + GAP));
+    const free = rows.findIndex((taken) => taken.every(({ from, to }) => box.to + gap <= from || box.from >= to + gap));
     const row = free === -1 ? rows.length : free;
     const isSeen = overlaps(view, startMs(alert), endMs(alert));
     // What is out of sight opens no row for itself.
@@ -74,20 +75,37 @@ export function packAlerts(alerts: readonly AxisAlert[], options: PackOptions): 
     boxes.push({ alert, row, box });
   }
   const placed = boxes.map(({ alert, row, box }): PlacedAlert => {
-    // A title may use all the room up to its neighbour.
-    const next = Math.min(
-      ...rows[row]!.map(({ from }) => from).filter((from) => from > box.from),
-      Number.POSITIVE_INFINITY,
-    );
-    const room = (box.isInside ? Math.max(box.barTo, box.labelX + TITLE_MIN) : next) - box.labelX - GAP;
     const label =
-      options.titles && box.labelX < options.right
-        ? cut(alert.title, Math.min(room, TITLE_MAX * 2), options.measure)
-        : "";
+      titles && box.labelX < options.right ? cut(alert.title, roomFor(box, rows[row]!, options), options.measure) : "";
     return { alert, row, x: box.from, width: box.barTo - box.from, label, labelX: box.labelX, isInside: box.isInside };
   });
   return { placed, rows: rows.length, ongoing, hidden };
 }
+
+/** A title may use all the room up to its neighbour and to the edge of the view. */
+function roomFor(box: Box, row: readonly Box[], { right }: PackOptions): number {
+  const next = row.map(({ from }) => from).filter((from) => from > box.from);
+  return Math.min(right, ...next) - box.labelX - GAP.titles;
+}
+
+/** Where time is long, most alerts are ticks, and the few that last have rows of their own below them. */
+export function packTicks(alerts: readonly AxisAlert[], options: PackOptions, lastingRowsMax: number): AlertRows {
+  const isLasting = (alert: AxisAlert) =>
+    options.scale.x(endMs(alert)) - options.scale.x(startMs(alert)) > (options.right - options.left) * LASTING_SHARE;
+  const ticks = packAlerts(
+    alerts.filter((alert) => !isLasting(alert)),
+    options,
+  );
+  const lasting = packAlerts(alerts.filter(isLasting), { ...options, rowsMax: lastingRowsMax });
+  return {
+    placed: [...ticks.placed, ...lasting.placed.map((placed) => ({ ...placed, row: placed.row + ticks.rows }))],
+    rows: ticks.rows + lasting.rows,
+    ongoing: [...ticks.ongoing, ...lasting.ongoing],
+    hidden: [...ticks.hidden, ...lasting.hidden],
+  };
+}
+
+const LASTING_SHARE = 0.05;
 
 interface Box {
   readonly from: number;

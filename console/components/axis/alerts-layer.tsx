@@ -7,11 +7,14 @@ interface AlertsLayerProps {
   readonly picture: Picture;
   readonly rowHeight: number;
   readonly isMini: boolean;
+  /** Time is so long that an alert is a tick, and one that lasts a line. */
+  readonly isTicks: boolean;
   readonly chosen: string | undefined;
 }
 
 /** Bars from the first to the last event of each alert, with its title where there is room. */
-export const AlertsLayer = memo(function AlertsLayer({ picture, rowHeight, isMini, chosen }: AlertsLayerProps) {
+export const AlertsLayer = memo(function AlertsLayer(props: AlertsLayerProps) {
+  const { picture, rowHeight, isMini, isTicks, chosen } = props;
   return picture.alertRows.placed.map((placed) => (
     <AlertBar
       key={placed.alert.id}
@@ -20,6 +23,7 @@ export const AlertsLayer = memo(function AlertsLayer({ picture, rowHeight, isMin
       height={rowHeight - (isMini ? 5 : 6)}
       isChosen={placed.alert.id === chosen}
       isMini={isMini}
+      isTick={isTicks}
     />
   ));
 });
@@ -30,11 +34,31 @@ interface AlertBarProps {
   readonly height: number;
   readonly isChosen: boolean;
   readonly isMini: boolean;
+  readonly isTick: boolean;
 }
 
-function AlertBar({ placed, top, height, isChosen, isMini }: AlertBarProps) {
+/** A line longer than this has its title above it. */
+const LINE_TITLE_PX = 320;
+
+function AlertBar({ placed, top, height, isChosen, isMini, isTick }: AlertBarProps) {
   const { alert, x, width, label, labelX, isInside } = placed;
   const color = severityColor(alert.severity);
+  if (isTick) {
+    return (
+      <g>
+        {width > 6 && (
+          <rect x={x} y={top + height / 2 + 3} width={width} height={3} rx={1.5} fill={color} opacity={0.5} />
+        )}
+        {isChosen && <rect x={x - 4} y={top - 1} width={12} height={height + 6} rx={4} fill={color} opacity={0.35} />}
+        <rect x={x} y={top + 2} width={4} height={height} rx={1.5} fill={color} />
+        {width > LINE_TITLE_PX && (
+          <text x={x + 12} y={top + height / 2} fontSize={10.5} fill="var(--ink2)">
+            {alert.title}
+          </text>
+        )}
+      </g>
+    );
+  }
   return (
     <g>
       <rect

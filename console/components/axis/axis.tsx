@@ -9,7 +9,7 @@ import { alertAt, HoverLayer } from "./hover-layer.tsx";
 import type { Heat } from "./heat.ts";
 import { markAt } from "./hit.ts";
 import { LaneHeads } from "./lane-heads.tsx";
-import { FULL_SIZES, MINI_SIZES, PHONE_SIZES } from "./layout.ts";
+import { MINI_SIZES, RIGHT, sizesFor } from "./layout.ts";
 import { measureText } from "./measure.ts";
 import { Pane } from "./pane.tsx";
 import { pictureOf, type AxisContent } from "./picture.ts";
@@ -17,7 +17,7 @@ import { Ruler, ticksOf } from "./ruler.tsx";
 import type { Traffic } from "./traffic.ts";
 import { paneTransform, useDrawnView } from "./use-drawn-view.ts";
 import { useGestures } from "./use-gestures.ts";
-import { scaleOf, type View } from "./view.ts";
+import { overlaps, scaleOf, type View } from "./view.ts";
 
 export interface AxisProps {
   readonly view: View;
@@ -51,8 +51,8 @@ export interface AxisProps {
 
 const NONE: readonly never[] = [];
 const NO_IDS: ReadonlySet<string> = new Set();
-const RIGHT = { full: 14, mini: 6 };
-const PHONE_WIDTH = 640;
+/** Times at the edges fade rather than end in the middle of a figure. */
+const FADE = "linear-gradient(to right, transparent, black 28px, black calc(100% - 28px), transparent)";
 /** Drawn beyond each edge, as a share of the view. */
 const MARGIN = 0.5;
 
@@ -65,7 +65,7 @@ export function Axis(props: AxisProps) {
   const [box, width] = useWidth<HTMLDivElement>();
   const plot = useRef<HTMLDivElement>(null);
   const zone = useZone();
-  const sizes = mini ? MINI_SIZES : width < PHONE_WIDTH ? PHONE_SIZES : FULL_SIZES;
+  const sizes = mini ? MINI_SIZES : sizesFor(width);
   const plotWidth = Math.max(50, width - sizes.left - (mini ? RIGHT.mini : RIGHT.full));
   const margin = onView === undefined ? 0 : MARGIN;
   const drawn = useDrawnView(view, margin);
@@ -99,7 +99,11 @@ export function Axis(props: AxisProps) {
   const transform = paneTransform(view, drawn, plotWidth, marginWidth);
   const pane = { width: picture.paneWidth, transform, transformOrigin: "0 0" };
   const markedMark = marked === undefined ? undefined : picture.marks.find(({ event }) => event.id === marked);
-  const label = `${heat === undefined ? count(picture.marks.length, "event") : "Events"} and ${count(alerts.length, "alert")} on one time axis`;
+  const seen = useMemo(
+    () => picture.marks.filter(({ fromMs, toMs }) => overlaps(picture.view, fromMs, toMs)).length,
+    [picture],
+  );
+  const label = `${heat === undefined ? count(seen, "event") : "Events"} and ${count(alerts.length, "alert")} on one time axis`;
   return (
     <div ref={box} className="relative select-none" style={{ minHeight: layout.height }}>
       {width > 0 && (
@@ -118,7 +122,7 @@ export function Axis(props: AxisProps) {
             )}
             <div
               className="absolute top-0 overflow-hidden"
-              style={{ left: sizes.left, width: plotWidth, height: sizes.ruler }}
+              style={{ left: sizes.left, width: plotWidth, height: sizes.ruler, maskImage: FADE }}
             >
               <div className="will-change-transform" style={pane}>
                 <Ruler picture={picture} ticks={ticks} height={sizes.ruler} isMini={mini} />

@@ -27,14 +27,13 @@ interface Hover {
   readonly id: string | undefined;
 }
 
+const NOTHING = { tells: undefined, id: undefined };
 const TIP_WIDTH = 260;
 
 /** The line under the pointer, its time, and what stands there in words. */
 export function HoverLayer(props: HoverLayerProps) {
   const { plot, view, width, picture, onMark } = props;
   const [hover, setHover] = useState<Hover>();
-  const id = hover?.id;
-  useEffect(() => onMark?.(id), [id, onMark]);
   useEffect(() => {
     const element = plot.current;
     if (element === null) return;
@@ -43,9 +42,14 @@ export function HoverLayer(props: HoverLayerProps) {
       const { left, top } = element.getBoundingClientRect();
       const x = event.clientX - left;
       const y = event.clientY - top;
-      setHover(event.buttons === 0 ? { x, y, ...found(props, x, y) } : { x, y, tells: undefined, id: undefined });
+      const next = { x, y, ...(event.buttons === 0 ? found(props, x, y) : NOTHING) };
+      setHover(next);
+      if (next.id !== hover?.id) onMark?.(next.id);
     };
-    const leave = () => setHover(undefined);
+    const leave = () => {
+      setHover(undefined);
+      onMark?.(undefined);
+    };
     element.addEventListener("pointermove", move);
     element.addEventListener("pointerleave", leave);
     return () => {
@@ -111,7 +115,7 @@ function found(
     const point = traffic.points.find((one) => atMs >= one.atMs && atMs < one.atMs + traffic.stepMs);
     return { tells: point && bytesPerSecond(point.bytes / (traffic.stepMs / 1000)), id: undefined };
   }
-  return { tells: undefined, id: undefined };
+  return NOTHING;
 }
 
 /** The bar or title under these pixels. */

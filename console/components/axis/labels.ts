@@ -21,6 +21,8 @@ export interface LabelOptions {
   readonly scale: Scale;
   /** The pane: labels stay inside. */
   readonly width: number;
+  /** Where the view begins and ends in the pane: no label lies across. */
+  readonly edges: readonly number[];
   readonly thread: ReadonlySet<string>;
   readonly echoes: ReadonlySet<string>;
   readonly laneUnder: ReadonlyMap<string, string>;
@@ -30,6 +32,8 @@ export interface LabelOptions {
 interface Span {
   readonly from: number;
   readonly to: number;
+  readonly isNoise: boolean;
+  readonly isLabel?: boolean;
 }
 
 /** The circle with the number of an event of the thread. */
@@ -40,14 +44,14 @@ export const LABELS_MAX = 400;
 const WORTH_A_LABEL = /^(access_granted|config_changed|vpn_connected|admin_login|visitor_checked_in|call_started)$/;
 
 export function placeLabels(marks: readonly Mark[], options: LabelOptions): Label[] {
-  const { scale, width, thread, echoes, laneUnder, measure } = options;
-  const taken = new Map<string, Span[]>();
+  const { scale, width, edges, thread, echoes, laneUnder, measure } = options;
+  const lanes = new Map<string, Span[]>();
   const rows = marks.map((mark) => {
     const lane = laneUnder.get(mark.lane) ?? mark.lane;
     const weight = thread.has(mark.event.id) ? 2 : echoes.has(mark.event.id) ? 1 : 0;
     const span = spanOf(mark, weight, scale);
-    const spans = taken.get(lane);
-    if (spans === undefined) taken.set(lane, [span]);
+    const spans = lanes.get(lane);
+    if (spans === undefined) lanes.set(lane, [span]);
     else spans.push(span);
     return { mark, lane, weight, span };
   });
@@ -65,18 +69,41 @@ export function placeLabels(marks: readonly Mark[], options: LabelOptions): Labe
     if (text === "") continue;
     const isMono = mark.event.type === "client_connected" && weight > 0;
     const room = Math.ceil(measure(text, isMono)) + 2;
+    // What matters may cover noise, whose marks are thin and many.
+    const taken = lanes.get(lane)!.filter(({ isNoise }) => weight === 0 || !isNoise);
     const isFree = (from: number) =>
       from >= 0 &&
       from + room <= width &&
-      taken.get(lane)!.every((other) => other === span || from + room + GAP <= other.from || from >= other.to + GAP);
-    // On the right, and for what matters on the left where the right is taken.
-    const places = [span.to + GAP, ...(weight > 0 ? [span.from - GAP - room] : [])];
-    const x = places.find(isFree);
+      edges.every((edge) => from + room <= edge || from >= edge) &&
+      taken.every((other) => other === span || from + room + GAP <= other.from || from >= other.to + GAP);
+    const x = placesFor(span, weight, room, taken).find(isFree);
     if (x === undefined) continue;
-    taken.get(lane)!.push({ from: x, to: x + room });
+    lanes.get(lane)!.push({ from: x, to: x + room, isNoise: false, isLabel: true });
     labels.push({ id: mark.event.id, lane, x, width: room, text, isStrong: weight > 0, isMono });
   }
   return labels;
+}
+
+/** On the right; what matters also on the left, and there first where others of its cluster lie to the right. */
+function placesFor(span: Span, weight: number, room: number, taken: readonly Span[]): number[] {
+  if (weight === 0) return [span.to + GAP];
+  const { from, to } = clusterOf(span, taken);
+  const right = to + GAP;
+  const left = from - GAP - room;
+  return weight === 1 && from === span.from && to > span.to ? [left, right] : [right, left];
+}
+
+/** The span with all marks that touch it: a label stands beside all of them. */
+function clusterOf(span: Span, spans: readonly Span[]): Pick<Span, "from" | "to"> {
+  let { from, to } = span;
+  for (const other of spans.toSorted((a, b) => a.from - b.from)) {
+    if (other.isLabel === true) continue;
+    if (other.from <= to + GAP && other.to >= from - GAP) {
+      from = Math.min(from, other.from);
+      to = Math.max(to, other.to);
+    }
+  }
+  return { from, to };
 }
 
 function isLabelled({ event }: Mark): boolean {
@@ -85,15 +112,16 @@ function isLabelled({ event }: Mark): boolean {
 }
 
 function spanOf(mark: Mark, weight: number, { x }: Scale): Span {
-  const from = x(mark.fromMs);
-  const [left, right] = extentOf(shapeOf(mark.event), x(mark.toMs) - from, 1);
-  if (weight === 1)
-    return { from: Math.min(from - RING_RADIUS, from - left), to: Math.max(from + RING_RADIUS, from + right) };
-  if (weight === 2) {
-    const stop = stopX(mark, x);
-    return { from: Math.min(stop - STOP_RADIUS, from - left), to: Math.max(stop + STOP_RADIUS, from + right) };
-  }
-  return { from: from - left, to: from + right };
+  const start = x(mark.fromMs);
+  const shape = shapeOf(mark.event);
+  const [left, right] = extentOf(shape, x(mark.toMs) - start, 1);
+  const middle = weight === 2 ? stopX(mark, x) : start;
+  const radius = weight === 2 ? STOP_RADIUS : weight === 1 ? RING_RADIUS : 0;
+  return {
+    from: Math.min(middle - radius, start - left),
+    to: Math.max(middle + radius, start + right),
+    isNoise: weight === 0 && (shape === "tick" || shape === "thin" || shape === "dot"),
+  };
 }
 
 /** Where the number of a mark stands: at the moment of its event, which is the end for what is told at its end. */

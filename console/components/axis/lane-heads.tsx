@@ -19,16 +19,19 @@ interface LaneHeadsProps {
 /** The names of the lanes. A door or camera leads to its page, a number to the list behind it. */
 export const LaneHeads = memo(function LaneHeads({ picture, sizes, isMini, traffic }: LaneHeadsProps) {
   const { layout, alertRows, view } = picture;
+  const isOneRow = layout.alertHeight <= sizes.alertRow && !isMini;
   const more = alertRows.ongoing.length + alertRows.hidden.length;
   return (
     <div className="absolute top-0 left-0" style={{ width: sizes.left, height: layout.height }}>
       {layout.alertHeight > 0 && (
         <Head icon="bell" label="Alerts" top={layout.alertTop} height={layout.alertHeight} isMini={isMini}>
-          <p className={`truncate text-right font-semibold text-ink ${isMini ? "text-[10.5px]/4" : "text-xs/6"}`}>
+          <p
+            className={`text-right font-semibold text-ink ${isMini ? "text-[10.5px]/4" : "text-xs/6"} ${isOneRow ? "inline-block w-1/3" : ""}`}
+          >
             Alerts
           </p>
-          {more > 0 && !isMini && layout.alertHeight >= 40 && (
-            <p className="text-right text-2xs/4">
+          {more > 0 && !isMini && (
+            <p className={`text-right text-2xs/4 ${isOneRow ? "inline-block w-2/3" : ""}`}>
               <Link
                 to="/alerts"
                 search={{ view: "all", time: "overlap", ...absoluteRange(view.fromMs, view.toMs) } as never}

@@ -24,7 +24,7 @@ export const FULL_SIZES: AxisSizes = {
   traffic: 56,
   glyph: 1,
 };
-export const PHONE_SIZES: AxisSizes = { ...FULL_SIZES, left: 128 };
+const PHONE_SIZES: AxisSizes = { ...FULL_SIZES, left: 112 };
 export const MINI_SIZES: AxisSizes = {
   left: 112,
   ruler: 18,
@@ -34,6 +34,14 @@ export const MINI_SIZES: AxisSizes = {
   traffic: 0,
   glyph: 0.75,
 };
+
+const PHONE_WIDTH = 760;
+
+/** Where there is little room, the names of the lanes take less of it. */
+export const sizesFor = (width: number) => (width <= PHONE_WIDTH ? PHONE_SIZES : FULL_SIZES);
+
+/** Beside the lanes, on the right. */
+export const RIGHT = { full: 14, mini: 6 };
 
 export interface PlacedLane extends Lane {
   readonly domain: Domain;

@@ -1,7 +1,8 @@
-import { memo, useEffect, useRef } from "react";
+import { memo, useEffect, useMemo, useRef } from "react";
 import { usePreferences } from "../../data/preferences.ts";
+import { paintedMarks, type PaintedMarks } from "./painted-marks.ts";
 import type { Picture } from "./picture.ts";
-import { glyphOf, outlineOf, type Ink } from "./shapes.ts";
+import type { Ink } from "./shapes.ts";
 
 /** More marks than this are painted on a canvas, fewer are elements. */
 export const SVG_MARKS_MAX = 2000;
@@ -15,25 +16,18 @@ const ink = (name: Ink | undefined) => (name === undefined ? "none" : `var(--${n
 
 /** The marks of an axis as elements of its picture. */
 export const MarksSvg = memo(function MarksSvg({ picture, size }: MarksProps) {
-  const { marks, scale, layout, strong } = picture;
-  return marks.map((mark) => {
-    const { event, fromMs, toMs, lane } = mark;
-    const x = scale.x(fromMs);
-    const glyph = glyphOf(event, strong.has(event.id));
-    return (
-      <path
-        key={event.id}
-        transform={`translate(${x.toFixed(1)} ${layout.laneY(lane)!})`}
-        d={outlineOf(glyph.shape, scale.x(toMs) - x, size)}
-        fill={ink(glyph.fill)}
-        fillOpacity={glyph.fillOpacity}
-        stroke={ink(glyph.stroke)}
-        strokeWidth={glyph.strokeWidth}
-        strokeLinecap="round"
-        opacity={glyph.opacity}
-      />
-    );
-  });
+  return paintedMarks(picture, size).map(({ key, outline, fill, fillOpacity, stroke, strokeWidth, opacity }) => (
+    <path
+      key={key}
+      d={outline}
+      fill={ink(fill)}
+      fillOpacity={fillOpacity}
+      stroke={ink(stroke)}
+      strokeWidth={strokeWidth}
+      strokeLinecap="round"
+      opacity={opacity}
+    />
+  ));
 });
 
 /** The same marks on a canvas, which thousands of them do not slow down. */
@@ -41,15 +35,18 @@ export const MarksCanvas = memo(function MarksCanvas({ picture, size }: MarksPro
   const canvas = useRef<HTMLCanvasElement>(null);
   const { theme } = usePreferences();
   const { paneWidth, layout } = picture;
+  const painted = useMemo(() => paintedMarks(picture, size), [picture, size]);
   useEffect(() => {
     const element = canvas.current!;
     const ratio = Math.min(2, devicePixelRatio);
     element.width = Math.ceil(paneWidth * ratio);
     element.height = Math.ceil(layout.height * ratio);
     const context = element.getContext("2d");
-    if (context !== null) paint(context, picture, size, ratio);
+    if (context === null) return;
+    context.scale(ratio, ratio);
+    paint(context, painted);
     // The theme decides what the tokens are.
-  }, [picture, size, theme, paneWidth, layout.height]);
+  }, [painted, theme, paneWidth, layout.height]);
   return (
     <canvas
       ref={canvas}
@@ -60,33 +57,24 @@ export const MarksCanvas = memo(function MarksCanvas({ picture, size }: MarksPro
   );
 });
 
-function paint(context: CanvasRenderingContext2D, picture: Picture, size: number, ratio: number): void {
-  const { marks, scale, layout, strong } = picture;
+function paint(context: CanvasRenderingContext2D, painted: readonly PaintedMarks[]): void {
   const tokens = getComputedStyle(document.documentElement);
-  const colors = new Map<Ink, string>();
-  const color = (name: Ink) => {
-    let value = colors.get(name);
-    if (value === undefined) colors.set(name, (value = tokens.getPropertyValue(`--${name}`).trim()));
-    return value;
-  };
+  const color = (name: Ink) => tokens.getPropertyValue(`--${name}`).trim();
   context.lineCap = "round";
-  for (const { event, fromMs, toMs, lane } of marks) {
-    const x = scale.x(fromMs);
-    const glyph = glyphOf(event, strong.has(event.id));
-    const outline = new Path2D(outlineOf(glyph.shape, scale.x(toMs) - x, size));
-    context.setTransform(ratio, 0, 0, ratio, x * ratio, layout.laneY(lane)! * ratio);
-    if (glyph.fill !== undefined) {
-      context.globalAlpha = (glyph.opacity ?? 1) * (glyph.fillOpacity ?? 1);
-      context.fillStyle = color(glyph.fill);
+  for (const { outline, fill, fillOpacity = 1, stroke, strokeWidth = 1, opacity = 1 } of painted) {
+    const path = new Path2D(outline);
+    if (fill !== undefined) {
+      context.globalAlpha = opacity * fillOpacity;
+      context.fillStyle = color(fill);
       // This fill paints a path; it fills no array.
       // oxlint-disable-next-line unicorn/no-array-fill-with-reference-type
-      context.fill(outline);
+      context.fill(path);
     }
-    if (glyph.stroke !== undefined) {
-      context.globalAlpha = glyph.opacity ?? 1;
-      context.strokeStyle = color(glyph.stroke);
-      context.lineWidth = glyph.strokeWidth ?? 1;
-      context.stroke(outline);
+    if (stroke !== undefined) {
+      context.globalAlpha = opacity;
+      context.strokeStyle = color(stroke);
+      context.lineWidth = strokeWidth;
+      context.stroke(path);
     }
   }
 }

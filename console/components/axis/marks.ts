@@ -13,13 +13,13 @@ export interface Mark {
 }
 
 /** Types that begin something which another type ends; both name the same thing in one of the fields. */
-const ENDED_BY: Readonly<Record<string, { readonly type: string; readonly fields: readonly string[] }>> = {
-  call_started: { type: "call_ended", fields: ["call"] },
-  camera_offline: { type: "camera_online", fields: ["camera", "device"] },
-  device_offline: { type: "device_online", fields: ["device", "host"] },
-  wan_link_down: { type: "wan_link_up", fields: ["link", "device"] },
-};
-const BEGINNING = new Map(Object.entries(ENDED_BY).map(([start, { type, fields }]) => [type, { start, fields }]));
+const ENDED_BY = new Map([
+  ["call_started", { type: "call_ended", fields: ["call"] }],
+  ["camera_offline", { type: "camera_online", fields: ["camera", "device"] }],
+  ["device_offline", { type: "device_online", fields: ["device", "host"] }],
+  ["wan_link_down", { type: "wan_link_up", fields: ["link", "device"] }],
+]);
+const BEGINNING = new Map([...ENDED_BY].map(([start, { type, fields }]) => [type, { start, fields }]));
 
 /** The event is told when the time is over; its duration lies before it. */
 const TOLD_AT_END = new Set(["door_held", "call_ended"]);
@@ -46,7 +46,7 @@ export function marksOf(events: readonly Event[], untilMs = Number.POSITIVE_INFI
   /** Beginnings that wait for their end, by type and name: their place among the marks. */
   const open = new Map<string, number>();
   for (const { event, atMs } of inOrder) {
-    const begins = ENDED_BY[event.type];
+    const begins = ENDED_BY.get(event.type);
     const ends = BEGINNING.get(event.type);
     if (ends !== undefined) {
       const key = `${ends.start} ${nameIn(event, ends.fields)}`;

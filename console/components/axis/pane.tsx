@@ -38,7 +38,13 @@ export const Pane = memo(function Pane({ picture, content, traffic, ticks, sizes
         className="relative block"
       >
         <Ground picture={picture} content={content} ticks={ticks} sizes={sizes} zone={zone} />
-        <AlertsLayer picture={picture} rowHeight={sizes.alertRow} isMini={isMini} chosen={content.chosen} />
+        <AlertsLayer
+          picture={picture}
+          rowHeight={sizes.alertRow}
+          isMini={isMini}
+          isTicks={content.heat !== undefined}
+          chosen={content.chosen}
+        />
         {content.heat !== undefined && <HeatLayer heat={content.heat} picture={picture} laneHeight={sizes.lane} />}
         {content.heat === undefined && !isCanvas && <MarksSvg picture={picture} size={sizes.glyph} />}
         <Labels picture={picture} />

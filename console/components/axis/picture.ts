@@ -1,5 +1,5 @@
 import type { Event, Severity } from "../../data/client.ts";
-import { packAlerts, type AlertRows, type AxisAlert } from "./alert-rows.ts";
+import { packAlerts, packTicks, type AlertRows, type AxisAlert } from "./alert-rows.ts";
 import { heatCounts, type Heat } from "./heat.ts";
 import { placeLabels, stopX, type Label } from "./labels.ts";
 import { lanesOf } from "./lanes.ts";
@@ -59,7 +59,7 @@ export interface Picture {
 }
 
 const STOP_RADIUS = { full: 8.5, mini: 6.5 };
-const ALERT_ROWS_MAX = { full: 4, mini: 3, heat: 6 };
+const ALERT_ROWS_MAX = { full: 4, mini: 3, ticks: 5, lasting: 3 };
 
 export function pictureOf(content: AxisContent, frame: Frame): Picture {
   const { view, width, sizes, isMini, margin, measure } = frame;
@@ -75,18 +75,30 @@ export function pictureOf(content: AxisContent, frame: Frame): Picture {
     (mark) => overlaps(pane, mark.fromMs, mark.toMs) && isShown(mark),
   );
   const { groups, laneUnder } = lanesOf(laneCounts(marks, content, view));
-  const alertRows = packAlerts(content.alerts, {
+  const isTicks = heat !== undefined;
+  const packing = {
     view,
     scale,
     left: marginWidth,
     right: marginWidth + width,
-    rowsMax: heat !== undefined ? ALERT_ROWS_MAX.heat : isMini ? ALERT_ROWS_MAX.mini : ALERT_ROWS_MAX.full,
-    barMin: isMini ? 5 : 8,
-    titles: !isMini && heat === undefined,
+    rowsMax: isTicks ? ALERT_ROWS_MAX.ticks : isMini ? ALERT_ROWS_MAX.mini : ALERT_ROWS_MAX.full,
+    barMin: isTicks ? 4 : isMini ? 5 : 8,
+    titles: !isMini && !isTicks,
     chosen: content.chosen,
-    measure: (text) => measure(text, "title"),
+    measure: (text: string) => measure(text, "title"),
+  };
+  const alertRows = isTicks
+    ? packTicks(content.alerts, packing, ALERT_ROWS_MAX.lasting)
+    : packAlerts(content.alerts, packing);
+  // Alerts without a bar are told beside the lanes, which takes a row.
+  const isTold = !isMini && alertRows.ongoing.length + alertRows.hidden.length > 0;
+  const layout = layoutOf({
+    sizes,
+    alertRows: Math.max(alertRows.rows, isTold ? 1 : 0),
+    groups,
+    laneUnder,
+    hasTraffic: content.hasTraffic,
   });
-  const layout = layoutOf({ sizes, alertRows: alertRows.rows, groups, laneUnder, hasTraffic: content.hasTraffic });
 
   const numberOf = new Map(thread.map(({ id }, index) => [id, index + 1]));
   const points = marks.flatMap((mark) => {
@@ -102,6 +114,7 @@ export function pictureOf(content: AxisContent, frame: Frame): Picture {
       : placeLabels(onLane, {
           scale,
           width: paneWidth,
+          edges: [marginWidth, marginWidth + width],
           thread: new Set(numberOf.keys()),
           echoes: content.echoes,
           laneUnder,

@@ -88,43 +88,46 @@ export function extentOf(shape: Shape, lengthPx: number, size: number): [left: n
   return [half * size, half * size];
 }
 
-/** The outline, from where the mark begins (0, 0). `size` is 1, or less in a small axis. */
-export function outlineOf(shape: Shape, lengthPx: number, size: number): string {
+/** The outline of a mark that begins at (x, y). `size` is 1, or less in a small axis. */
+export function outlineOf(shape: Shape, x: number, y: number, lengthPx: number, size: number): string {
   const [, right] = extentOf(shape, lengthPx, size);
   switch (shape) {
     case "bar":
-      return rounded(right, 11 * size, 3);
+      return rounded(x, y, right, 11 * size, 3);
     case "thin":
-      return rounded(right, 6 * size, 2);
+      return rounded(x, y, right, 6 * size, 2);
     case "box":
-      return rounded(right, 8 * size, 2);
+      return rounded(x, y, right, 8 * size, 2);
     case "dark":
-      return rounded(right, 12 * size, 2);
+      return rounded(x, y, right, 12 * size, 2);
     case "capsule":
-      return rounded(right, 10 * size, 5 * size);
+      return rounded(x, y, right, 10 * size, 5 * size);
     case "ring":
-      return circle(4 * size);
     case "dot":
-      return circle(4 * size);
+      return circle(x, y, 4 * size);
     case "cross":
-      return `M${-4 * size} ${-4 * size}l${8 * size} ${8 * size}m0 ${-8 * size}l${-8 * size} ${8 * size}`;
+      return `${start(x - 4 * size, y - 4 * size)}l${8 * size} ${8 * size}m0 ${-8 * size}l${-8 * size} ${8 * size}`;
     case "diamond":
-      return `M0 ${-7 * size}l${7 * size} ${7 * size}l${-7 * size} ${7 * size}l${-7 * size} ${-7 * size}z`;
+      return `${start(x, y - 7 * size)}l${7 * size} ${7 * size}l${-7 * size} ${7 * size}l${-7 * size} ${-7 * size}z`;
     case "triangle":
-      return `M0 ${-6.5 * size}l${6 * size} ${11 * size}h${-12 * size}z`;
+      return `${start(x, y - 6.5 * size)}l${6 * size} ${11 * size}h${-12 * size}z`;
     case "tick":
-      return `M-0.8 ${-5 * size}h1.6v${10 * size}h-1.6z`;
+      return `${start(x - 0.8, y - 5 * size)}h1.6v${10 * size}h-1.6z`;
     default:
       return shape satisfies never;
   }
 }
 
-const circle = (radius: number) =>
-  `M${-radius} 0a${radius} ${radius} 0 1 0 ${2 * radius} 0a${radius} ${radius} 0 1 0 ${-2 * radius} 0z`;
+const tenth = (value: number) => Math.round(value * 10) / 10;
+const start = (x: number, y: number) => `M${tenth(x)} ${tenth(y)}`;
 
-function rounded(width: number, height: number, radius: number): string {
-  const r = Math.min(radius, width / 2, height / 2);
-  const w = Math.round((width - 2 * r) * 10) / 10;
-  const h = height - 2 * r;
-  return `M${r} ${-height / 2}h${w}a${r} ${r} 0 0 1 ${r} ${r}v${h}a${r} ${r} 0 0 1 ${-r} ${r}h${-w}a${r} ${r} 0 0 1 ${-r} ${-r}v${-h}a${r} ${r} 0 0 1 ${r} ${-r}z`;
+const circle = (x: number, y: number, radius: number) =>
+  `${start(x - radius, y)}a${radius} ${radius} 0 1 0 ${2 * radius} 0a${radius} ${radius} 0 1 0 ${-2 * radius} 0z`;
+
+function rounded(x: number, y: number, width: number, height: number, radius: number): string {
+  const r = tenth(Math.min(radius, width / 2, height / 2));
+  const w = tenth(width - 2 * r);
+  const h = tenth(height - 2 * r);
+  const corner = (toX: number, toY: number) => `a${r} ${r} 0 0 1 ${toX} ${toY}`;
+  return `${start(x + r, y - height / 2)}h${w}${corner(r, r)}v${h}${corner(-r, r)}h${-w}${corner(-r, -r)}v${-h}${corner(r, -r)}z`;
 }

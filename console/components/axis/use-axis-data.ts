@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { useMemo } from "react";
+import { useCallback, useMemo } from "react";
 import {
   axisAlertsQuery,
   axisEventsQuery,
@@ -19,6 +19,8 @@ import { fetchWindow, overlaps, type View } from "./view.ts";
 interface AxisDataOptions {
   readonly entities?: readonly Entity[];
   readonly hasTraffic?: boolean;
+  /** Asks nothing yet. */
+  readonly isWaiting?: boolean;
   /** Asks again that often, while the axis follows the clock. */
   readonly refreshMs?: number | false;
 }
@@ -49,9 +51,9 @@ const NO_ALERTS: readonly Alert[] = [];
 
 /** The events of a view, or counts by lane where they are too many, with its alerts and its traffic. */
 export function useAxisData(view: View, options: AxisDataOptions = {}): AxisData {
-  const { entities = NO_ENTITIES, hasTraffic = true, refreshMs = false } = options;
-  const mayReadEvents = useMay("events:read");
-  const mayReadAlerts = useMay("alerts:read");
+  const { entities = NO_ENTITIES, hasTraffic = true, isWaiting = false, refreshMs = false } = options;
+  const mayReadEvents = useMay("events:read") && !isWaiting;
+  const mayReadAlerts = useMay("alerts:read") && !isWaiting;
   const { fromMs, toMs } = fetchWindow(view);
   const question = { fromMs, toMs, entities };
   const refetchInterval = refreshMs;
@@ -85,7 +87,13 @@ export function useAxisData(view: View, options: AxisDataOptions = {}): AxisData
     }
     return sum;
   }, [isHeat, inView.length, heat.data, count.data, view]);
-  return {
+  const refetchCount = count.refetch;
+  const refetchShown = shown.refetch;
+  const retry = useCallback(() => {
+    void refetchCount();
+    void refetchShown();
+  }, [refetchCount, refetchShown]);
+  const data: AxisData = {
     events: isHeat ? NO_EVENTS : (events.data ?? NO_EVENTS),
     heat: isHeat ? heat.data : undefined,
     isHeat,
@@ -97,9 +105,9 @@ export function useAxisData(view: View, options: AxisDataOptions = {}): AxisData
     isPending: shown.data === undefined,
     isStale: shown.isPlaceholderData || count.isPlaceholderData,
     error: count.error ?? shown.error,
-    retry: () => {
-      void count.refetch();
-      void shown.refetch();
-    },
+    retry,
   };
+  // The same object while nothing in it has changed: who shows it need not render at each frame of a pan.
+  // oxlint-disable-next-line react-hooks/exhaustive-deps
+  return useMemo(() => data, Object.values(data));
 }

@@ -1,21 +1,19 @@
 import { startTransition, useEffect, useState } from "react";
-import { lengthOf, type View } from "./view.ts";
+import { lengthOf, widened, type View } from "./view.ts";
 
 const REST_MS = 140;
-/** Of what is drawn beyond the edges. */
-const PAN_SHARE_MAX = 0.7;
+/** How far the picture may be stretched, or pressed, until it is drawn again. */
+const STRETCH_MAX = 1.6;
 
 /**
- * The view for which the picture is drawn. While a hand pans, the browser moves the drawn picture, and nothing is drawn again until the
- * hand rests or comes near the edge of what is drawn. While it zooms, the picture is stretched until the next one is ready.
+ * The view for which the picture is drawn. While a hand pans or zooms, the browser moves and stretches the drawn picture, and nothing is
+ * drawn again until the hand rests, or what is drawn no longer covers the view, or is stretched too much.
  */
 export function useDrawnView(view: View, margin: number): View {
   const [drawn, setDrawn] = useState(view);
   useEffect(() => {
     if (view.fromMs === drawn.fromMs && view.toMs === drawn.toMs) return;
-    const isSameLength = Math.abs(lengthOf(view) - lengthOf(drawn)) < 2;
-    const isNear = Math.abs(view.fromMs - drawn.fromMs) < lengthOf(view) * margin * PAN_SHARE_MAX;
-    if (!isSameLength || !isNear) {
+    if (!isCovered(view, drawn, margin)) {
       startTransition(() => setDrawn(view));
       return;
     }
@@ -23,6 +21,12 @@ export function useDrawnView(view: View, margin: number): View {
     return () => clearTimeout(timer);
   }, [view, drawn, margin]);
   return drawn;
+}
+
+function isCovered(view: View, drawn: View, margin: number): boolean {
+  const stretch = lengthOf(drawn) / lengthOf(view);
+  const pane = widened(drawn, margin);
+  return stretch <= STRETCH_MAX && stretch >= 1 / STRETCH_MAX && view.fromMs >= pane.fromMs && view.toMs <= pane.toMs;
 }
 
 /** Moves and stretches what was drawn for one view to where it is in another. */

@@ -6,7 +6,7 @@ import { Axis } from "../../components/axis/axis.tsx";
 import { echoesOf } from "../../components/axis/echoes.ts";
 import { threadOf } from "../../components/axis/thread.ts";
 import { useAxisData } from "../../components/axis/use-axis-data.ts";
-import { bandOf, lengthOf, panned, viewAround, zoomed, type View } from "../../components/axis/view.ts";
+import { bandOf, lengthOf, panned, viewAround, zoomed } from "../../components/axis/view.ts";
 import { useNow } from "../../components/time/use-range.ts";
 import { Empty, Failure, Skeleton } from "../../components/ui/states.tsx";
 import { alertDetailQuery } from "../../data/alerts.ts";
@@ -27,6 +27,7 @@ const WEEK_MS = 7 * 86_400_000;
 const HOUR_MS = 3_600_000;
 /** While following: often where seconds can be told apart. */
 const REFRESH_MS = { near: 5000, far: 60_000 };
+const ZOOM_OUT = 1.6;
 const NO_EVENTS: readonly never[] = [];
 
 export function AxisScreen() {
@@ -53,14 +54,19 @@ function ReadableAxis() {
   const show: Show = search.show === "everything" ? "everything" : "worth";
 
   const refreshMs = isFollowing && (lengthOf(settled) < 6 * HOUR_MS ? REFRESH_MS.near : REFRESH_MS.far);
-  const data = useAxisData(settled, { entities, refreshMs });
   const detail = useQuery({
     ...alertDetailQuery(search.alert ?? ""),
     enabled: search.alert !== undefined && mayReadAlerts,
     placeholderData: keepPreviousData,
   });
+  const isUntimed = search.range === undefined && search.from === undefined;
+  // The alert will say which time to ask for.
+  const isWaiting = isUntimed && search.alert !== undefined && mayReadAlerts && !detail.isError;
+  const data = useAxisData(settled, { entities, isWaiting, refreshMs });
   const alert = search.alert === undefined ? undefined : detail.data;
-  useFitToAlert(alert, search, setView);
+  useEffect(() => {
+    if (alert !== undefined && isUntimed) go({}, viewAround(alert), true);
+  }, [alert, isUntimed, go]);
 
   const overview = useMemo(() => overviewRange(view, nowMs), [view, nowMs]);
   const overviewHour = { fromMs: hour(overview.fromMs), toMs: hour(overview.toMs), entities };
@@ -80,6 +86,12 @@ function ReadableAxis() {
     (id: string) => go({ alert: id === search.alert ? undefined : id }),
     [go, search.alert],
   );
+  const seek = useCallback((id: string) => setSought({ id }), []);
+  const setShow = useCallback((next: Show) => go({ show: next === "everything" ? next : undefined }), [go]);
+  const zoomOut = useCallback(
+    () => setView(zoomed(settled, ZOOM_OUT, (settled.fromMs + settled.toMs) / 2)),
+    [setView, settled],
+  );
   const toNeighbour = (step: 1 | -1) => {
     const known = [...new Map([...badAlerts, ...data.alerts].map((one) => [one.id, one])).values()];
     const next = neighbourAlert(known, search.alert, (view.fromMs + view.toMs) / 2, step);
@@ -93,8 +105,8 @@ function ReadableAxis() {
   const actions = {
     earlier: () => setView(panned(view, -0.25)),
     later: () => setView(panned(view, 0.25)),
-    zoomIn: () => zoom(0.625),
-    zoomOut: () => zoom(1.6),
+    zoomIn: () => zoom(1 / ZOOM_OUT),
+    zoomOut: () => zoom(ZOOM_OUT),
     fit: () => (alert === undefined ? follow(WEEK_MS) : setView(viewAround(alert))),
     follow: () => (isFollowing ? setView(view) : follow(lengthOf(view))),
   };
@@ -103,7 +115,7 @@ function ReadableAxis() {
 
   return (
     <div className="grid h-full grid-cols-[minmax(0,1fr)_372px] max-lg:grid-cols-1 max-lg:grid-rows-[auto_minmax(0,1fr)]">
-      <section aria-label="Time axis" className="flex min-h-0 min-w-0 flex-col max-lg:max-h-[58vh]">
+      <main className="flex min-h-0 min-w-0 flex-col max-lg:max-h-[58vh]">
         <Toolbar
           view={view}
           isFollowing={isFollowing}
@@ -147,7 +159,7 @@ function ReadableAxis() {
                   untilMs={data.untilMs}
                   marked={marked}
                   onMark={setMarked}
-                  onEvent={(id) => setSought({ id })}
+                  onEvent={seek}
                   onAlert={chooseAlert}
                 />
               )}
@@ -155,7 +167,7 @@ function ReadableAxis() {
           </div>
         </div>
         <Legend />
-      </section>
+      </main>
       <Story
         data={data}
         view={settled}
@@ -165,11 +177,11 @@ function ReadableAxis() {
         alert={alert}
         marked={marked}
         sought={sought}
-        onShow={(next) => go({ show: next === "everything" ? next : undefined })}
+        onShow={setShow}
         onMark={setMarked}
-        onSeek={(id) => setSought({ id })}
+        onSeek={seek}
         onAlert={chooseAlert}
-        onZoomOut={actions.zoomOut}
+        onZoomOut={zoomOut}
         hasFilter={entities.length > 0}
       />
     </div>
@@ -177,17 +189,3 @@ function ReadableAxis() {
 }
 
 const hour = (atMs: number) => Math.ceil(atMs / HOUR_MS) * HOUR_MS;
-
-/** An address that names an alert but no time shows the time around the alert. */
-function useFitToAlert(
-  alert: Parameters<typeof viewAround>[0] | undefined,
-  { range, from }: { readonly range?: string | undefined; readonly from?: string | undefined },
-  setView: (view: View) => void,
-): void {
-  const isUntold = range === undefined && from === undefined;
-  useEffect(() => {
-    if (alert !== undefined && isUntold) setView(viewAround(alert));
-    // Once, when the alert is there.
-    // oxlint-disable-next-line react-hooks/exhaustive-deps
-  }, [alert === undefined, isUntold]);
-}

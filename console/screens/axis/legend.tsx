@@ -26,7 +26,7 @@ export function Legend() {
           <span key={type} className="flex items-center gap-1.5">
             <svg width={16} height={16} viewBox={isLasting ? "-1 -8 16 16" : "-8 -8 16 16"} aria-hidden>
               <path
-                d={outlineOf(glyph.shape, LASTING_PX, 1)}
+                d={outlineOf(glyph.shape, 0, 0, LASTING_PX, 1)}
                 fill={ink(glyph.fill)}
                 fillOpacity={glyph.fillOpacity}
                 stroke={ink(glyph.stroke)}

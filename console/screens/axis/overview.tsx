@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { memo, useRef } from "react";
 import type { AxisAlert } from "../../components/axis/alert-rows.ts";
+import { RIGHT, sizesFor } from "../../components/axis/layout.ts";
 import { scaleOf, type View } from "../../components/axis/view.ts";
 import { useWidth } from "../../components/charts/use-width.ts";
 import { day, timeTicks } from "../../components/time/format.ts";
@@ -9,8 +10,6 @@ import { axisOverviewQuery } from "../../data/axis.ts";
 import { count } from "../../text/numbers.ts";
 import { dragged, gripAt, type Grip, type OverviewRange } from "./overview.ts";
 
-const LEFT = 172;
-const RIGHT = 14;
 const HEIGHT = 58;
 const DAY_TICKS = 8;
 
@@ -26,9 +25,10 @@ export function Overview({ range, view, alerts, onView }: OverviewProps) {
   const [box, width] = useWidth<HTMLDivElement>();
   const events = useQuery(axisOverviewQuery({ fromMs: hour(range.fromMs), toMs: hour(range.toMs) }, range.stepMs));
   const drag = useRef<{ grip: Grip; x: number; view: View } | null>(null);
-  const plot = Math.max(50, width - LEFT - RIGHT);
-  const { x, at } = scaleOf(range, LEFT, plot);
-  const limit = (px: number) => Math.min(LEFT + plot, Math.max(LEFT, px));
+  const { left } = sizesFor(width);
+  const plot = Math.max(50, width - left - RIGHT.full);
+  const { x, at } = scaleOf(range, left, plot);
+  const limit = (px: number) => Math.min(left + plot, Math.max(left, px));
   const from = limit(x(view.fromMs));
   const to = Math.max(from + 6, limit(x(view.toMs)));
   return (
@@ -57,9 +57,9 @@ export function Overview({ range, view, alerts, onView }: OverviewProps) {
           onPointerUp={() => (drag.current = null)}
           onPointerCancel={() => (drag.current = null)}
         >
-          <Ground range={range} plot={plot} cells={events.data?.cells ?? NONE} alerts={alerts} />
-          <rect x={LEFT} y={0} width={Math.max(0, from - LEFT)} height={HEIGHT} fill="var(--app)" opacity={0.45} />
-          <rect x={to} y={0} width={Math.max(0, LEFT + plot - to)} height={HEIGHT} fill="var(--app)" opacity={0.45} />
+          <Ground range={range} left={left} plot={plot} cells={events.data?.cells ?? NONE} alerts={alerts} />
+          <rect x={left} y={0} width={Math.max(0, from - left)} height={HEIGHT} fill="var(--app)" opacity={0.45} />
+          <rect x={to} y={0} width={Math.max(0, left + plot - to)} height={HEIGHT} fill="var(--app)" opacity={0.45} />
           <rect
             x={from - 1}
             y={2}
@@ -71,10 +71,10 @@ export function Overview({ range, view, alerts, onView }: OverviewProps) {
             stroke="var(--accent)"
             strokeWidth={1.5}
           />
-          <text x={LEFT - 12} y={24} textAnchor="end" fontSize={11.5} fontWeight={600} fill="var(--ink2)">
+          <text x={left - 12} y={24} textAnchor="end" fontSize={11.5} fontWeight={600} fill="var(--ink2)">
             {range.days} days
           </text>
-          <text x={LEFT - 12} y={40} textAnchor="end" fontSize={10.5} fill="var(--ink3)">
+          <text x={left - 12} y={40} textAnchor="end" fontSize={10.5} fill="var(--ink3)">
             {events.data === undefined ? "" : count(events.data.total, "event")}
           </text>
         </svg>
@@ -90,21 +90,21 @@ const hour = (atMs: number) => Math.ceil(atMs / HOUR_MS) * HOUR_MS;
 
 interface GroundProps {
   readonly range: OverviewRange;
+  readonly left: number;
   readonly plot: number;
   readonly cells: readonly { readonly atMs: number; readonly count: number }[];
   readonly alerts: readonly AxisAlert[];
 }
 
-const Ground = memo(function Ground({ range, plot, cells, alerts }: GroundProps) {
-  const { x } = scaleOf(range, LEFT, plot);
+const Ground = memo(function Ground({ range, left, plot, cells, alerts }: GroundProps) {
+  const { x } = scaleOf(range, left, plot);
   const most = Math.max(1, ...cells.map((cell) => cell.count));
   const barWidth = Math.max(1, x(range.stepMs) - x(0) - 1);
   const bars = cells
     .filter((cell) => cell.count > 0 && cell.atMs < range.toMs)
     .map((cell) => {
       const height = (cell.count / most) * 30;
-      const left = Math.max(LEFT, x(cell.atMs));
-      return `M${left.toFixed(1)} ${HEIGHT - 4}v${-height.toFixed(1)}h${barWidth.toFixed(1)}v${height.toFixed(1)}z`;
+      return `M${Math.max(left, x(cell.atMs)).toFixed(1)} ${HEIGHT - 4}v${-height.toFixed(1)}h${barWidth.toFixed(1)}v${height.toFixed(1)}z`;
     });
   return (
     <>
@@ -113,7 +113,7 @@ const Ground = memo(function Ground({ range, plot, cells, alerts }: GroundProps)
         .map(({ atMs }) => (
           <g key={atMs}>
             <line x1={x(atMs)} x2={x(atMs)} y1={4} y2={HEIGHT} stroke="var(--line)" />
-            {x(atMs) < LEFT + plot - 40 && (
+            {x(atMs) < left + plot - 40 && (
               <text x={x(atMs) + 6} y={14} fontSize={10.5} fill="var(--ink3)">
                 {day(atMs)}
               </text>

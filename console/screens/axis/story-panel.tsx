@@ -1,4 +1,4 @@
-import { useMemo } from "react";
+import { memo, useMemo } from "react";
 import { useKeys } from "../../app/keys.ts";
 import type { AxisData } from "../../components/axis/use-axis-data.ts";
 import { overlaps, type View } from "../../components/axis/view.ts";
@@ -29,7 +29,7 @@ interface StoryProps {
 }
 
 /** What happened, beside the picture that shows it. */
-export function Story(props: StoryProps) {
+export const Story = memo(function Story(props: StoryProps) {
   const { data, view, show, thread, echoes, alert, marked, sought, onShow, onMark, onSeek, onAlert } = props;
   const zone = useZone();
   const numbers = useMemo(() => new Map(thread.map(({ id }, index) => [id, index + 1])), [thread]);
@@ -60,10 +60,10 @@ export function Story(props: StoryProps) {
 
   return (
     <aside aria-label="What happened" className="flex min-h-0 flex-col border-line bg-app max-lg:border-t lg:border-l">
-      <div className="flex min-h-14 shrink-0 items-center gap-2 border-b border-line px-4 py-2">
+      <div className="flex min-h-14 shrink-0 items-center gap-2 border-b border-line py-2 pr-3 pl-4">
         <div className="min-w-0">
           <h2 className="text-base font-semibold">What happened</h2>
-          <p role="status" className="text-2xs text-ink3">
+          <p role="status" className="text-2xs whitespace-nowrap text-ink3">
             {data.isPending
               ? "Loading…"
               : data.isHeat
@@ -107,7 +107,7 @@ export function Story(props: StoryProps) {
       )}
     </aside>
   );
-}
+});
 
 function Nothing({ data, show, hasFilter, onShow, onZoomOut }: StoryProps) {
   if (show === "worth" && data.eventCount > 0) {

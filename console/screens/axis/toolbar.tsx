@@ -36,7 +36,7 @@ interface ToolbarProps {
 export function Toolbar(props: ToolbarProps) {
   const { view, isFollowing, alert, entities, isFilterOpen, onFilterOpen, onRemoveAlert, onEntities, actions } = props;
   return (
-    <div className="flex min-h-12 shrink-0 flex-wrap items-center gap-x-2 gap-y-1.5 border-b border-line px-4 py-2">
+    <div className="flex min-h-12 shrink-0 items-center gap-x-2 gap-y-1.5 border-b border-line px-4 py-2 max-md:flex-wrap">
       <h1 className="mr-2 text-lg font-semibold tracking-tight whitespace-nowrap">One time axis</h1>
       {alert !== undefined && (
         <Chip name={`the alert ${alert.title}`} onRemove={onRemoveAlert}>
@@ -66,7 +66,7 @@ export function Toolbar(props: ToolbarProps) {
         }
       />
       <div className="ml-auto flex shrink-0 items-center gap-1">
-        <span className="mr-1 text-xs whitespace-nowrap text-ink2">
+        <span className="mr-1 text-xs whitespace-nowrap text-ink2 max-xl:hidden">
           {day(view.fromMs)} {clock(view.fromMs)} <span className="text-ink3">for</span> {duration(lengthOf(view))}
         </span>
         <Action icon="chevron-left" does="earlier" act={actions.earlier} />

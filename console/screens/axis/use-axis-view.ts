@@ -1,6 +1,6 @@
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import type { View } from "../../components/axis/view.ts";
+import { lengthOf, overlaps, type View } from "../../components/axis/view.ts";
 import { absoluteRange, type RangeSearch } from "../../components/time/range.ts";
 import { useRange } from "../../components/time/use-range.ts";
 import { durationText } from "./address.ts";
@@ -15,7 +15,7 @@ export interface AxisViewState {
   readonly isFollowing: boolean;
   readonly setView: (view: View) => void;
   /** Writes to the address at once, as a step that the browser can go back from. */
-  readonly go: (search: Record<string, string | undefined>, view?: View) => void;
+  readonly go: (search: Record<string, string | undefined>, view?: View, replace?: boolean) => void;
   readonly follow: (lengthMs: number) => void;
 }
 
@@ -55,13 +55,17 @@ export function useAxisView(): AxisViewState {
     },
     [address, write],
   );
+  const unwritten = useRef<View>(undefined);
+  useEffect(() => {
+    unwritten.current = isAhead ? view : undefined;
+  });
   const go = useCallback(
-    (parts: Record<string, string | undefined>, next?: View) => {
+    (parts: Record<string, string | undefined>, next?: View, replace = false) => {
       clearTimeout(timer.current);
-      const own = next ?? (isAhead ? view : undefined);
-      write({ ...parts, ...(own && rangeParts(absoluteRange(own.fromMs, own.toMs))) }, false);
+      const own = next ?? unwritten.current;
+      write({ ...parts, ...(own && rangeParts(absoluteRange(own.fromMs, own.toMs))) }, replace);
     },
-    [isAhead, view, write],
+    [write],
   );
   const follow = useCallback(
     (lengthMs: number) => {
@@ -96,5 +100,15 @@ export function useSettled(view: View, restMs: number): View {
     const timer = setTimeout(() => setSettled(view), restMs);
     return () => clearTimeout(timer);
   }, [view, restMs]);
-  return settled;
+  // What is elsewhere was not reached by hand: there is nothing to wait for.
+  const current = isJump(settled, view) ? view : settled;
+  if (current !== settled) setSettled(current);
+  return current;
+}
+
+const ZOOM_MAX = 3;
+
+function isJump(from: View, to: View): boolean {
+  const zoom = lengthOf(from) / lengthOf(to);
+  return zoom > ZOOM_MAX || zoom < 1 / ZOOM_MAX || !overlaps(from, to.fromMs, to.toMs);
 }
