@@ -45,6 +45,12 @@ export const KEYS = {
     onAxis: { keys: ["t"], does: "show on the time axis" },
     copyLink: { keys: ["y"], does: "copy a link" },
   },
+  resolving: {
+    first: { keys: ["1"], does: "a real attack" },
+    second: { keys: ["2"], does: "a false positive" },
+    third: { keys: ["3"], does: "harmless" },
+    fourth: { keys: ["4"], does: "a duplicate" },
+  },
   axis: {
     earlier: { keys: ["ArrowLeft"], does: "earlier" },
     later: { keys: ["ArrowRight"], does: "later" },
@@ -99,9 +105,7 @@ function isTyping(target: EventTarget | null): boolean {
 /** Enter and Space already mean something on what has the focus. */
 function isPressing(event: KeyboardEvent): boolean {
   const target = event.target instanceof Element ? event.target : null;
-  return (
-    (event.key === "Enter" || event.key === " ") && target?.closest("button, a[href], summary, [role=option]") != null
-  );
+  return (event.key === "Enter" || event.key === " ") && target?.closest("button, a[href], summary, [role=option]") != null;
 }
 
 function pressed(event: KeyboardEvent): string {

@@ -1,4 +1,4 @@
-import { useId, type InputHTMLAttributes, type ReactNode, type TextareaHTMLAttributes } from "react";
+import { useId, type ComponentProps, type ReactNode } from "react";
 
 // Inputs with a visible label. A fault stands under the field that it is about.
 
@@ -52,7 +52,7 @@ export function TextField({
   fault,
   className = "",
   ...rest
-}: FieldProps & InputHTMLAttributes<HTMLInputElement>) {
+}: FieldProps & ComponentProps<"input">) {
   const id = useId();
   return (
     <Labelled id={id} label={label} hint={hint} fault={fault}>
@@ -67,7 +67,7 @@ export function TextArea({
   fault,
   className = "",
   ...rest
-}: FieldProps & TextareaHTMLAttributes<HTMLTextAreaElement>) {
+}: FieldProps & ComponentProps<"textarea">) {
   const id = useId();
   return (
     <Labelled id={id} label={label} hint={hint} fault={fault}>

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { AlertGroup } from "../../../data/alert-groups.ts";
-import { inFrozenOrder, inOrder, sharedTitle } from "./groups.ts";
+import { inFrozenOrder, inOrder, groupTitle } from "./groups.ts";
 
 const group = (rule: string, differences: Partial<AlertGroup> = {}): AlertGroup => ({
   rule,
@@ -10,7 +10,7 @@ const group = (rule: string, differences: Partial<AlertGroup> = {}): AlertGroup 
   eventCount: 2,
   score: null,
   lastMs: 0,
-  titles: [],
+  samples: [],
   assignees: [],
   isPartlyUnassigned: true,
   when: [],
@@ -39,15 +39,24 @@ test("a frozen order keeps places: nothing new comes in, nothing that was there 
 });
 
 describe("the name of a group", () => {
+  const sample = (title: string): AlertGroup["samples"][number] => ({
+    title,
+    group: null,
+    entities: [{ kind: "door", value: "Archive", count: 1 }],
+  });
+  const nameOf = (titles: string[], count = 9) =>
+    groupTitle({ rule: "network.ids_high", samples: titles.map(sample), count });
+
   test.each([
     [["Door Archive was forced", "Door Main entrance was forced"], "Door … was forced"],
-    [
-      ["eva connected from several countries", "ben connected from several countries"],
-      "… connected from several countries",
-    ],
-    [["One title"], "One title"],
+    [["eva connected from two countries", "ben connected from two countries"], "… connected from two countries"],
+    [["Door Archive was forced"], "Door … was forced"],
     [["A b", "C d"], "Network: ids high"],
-    [[], "network.ids_high"],
+    [[], "Network: ids high"],
     [["same same", "same same same"], "Network: ids high"],
-  ])("of %j", (titles, name) => expect(sharedTitle(titles, "network.ids_high")).toBe(name));
+  ])("of %j", (titles, name) => expect(nameOf(titles)).toBe(name));
+
+  test("is the title where all have the same", () => {
+    expect(nameOf(["Door Archive was forced", "Door Archive was forced"], 2)).toBe("Door Archive was forced");
+  });
 });

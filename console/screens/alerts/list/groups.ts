@@ -34,21 +34,32 @@ const emptied = (group: AlertGroup | undefined) => group && { ...group, count: 0
 const NAME_CHARACTERS_MIN = 14;
 
 /** The words that the titles share, with an ellipsis for those that differ. */
-export function sharedTitle(titles: readonly string[], rule: string): string {
-  const [first, ...others] = titles.map((title) => title.split(" "));
-  if (first === undefined) return rule;
-  if (others.length === 0) return first.join(" ");
+export function groupTitle({ rule, samples, count }: Pick<AlertGroup, "rule" | "samples" | "count">): string {
+  const titles = new Set(samples.map(({ title }) => title));
+  if (titles.size === 0) return ruleWords(rule);
+  if (titles.size === 1) {
+    const [sample] = samples;
+    return samples.length === count ? sample!.title : withoutNames(sample!);
+  }
+  const [first, ...others] = [...titles].map((title) => title.split(" "));
   let head = 0;
-  while (head < first.length && others.every((words) => words[head] === first[head])) head++;
+  while (head < first!.length && others.every((words) => words[head] === first![head])) head++;
   let tail = 0;
-  const tailMax = Math.min(first.length, ...others.map(({ length }) => length)) - head;
-  while (tail < tailMax && others.every((words) => words.at(-1 - tail) === first.at(-1 - tail))) tail++;
-  const text = [...first.slice(0, head), "…", ...first.slice(first.length - tail)].join(" ");
-  return text.length >= NAME_CHARACTERS_MIN ? text : words(rule);
+  const tailMax = Math.min(...[first!, ...others].map(({ length }) => length)) - head;
+  while (tail < tailMax && others.every((words) => words.at(-1 - tail) === first!.at(-1 - tail))) tail++;
+  const text = [...first!.slice(0, head), "…", ...first!.slice(first!.length - tail)].join(" ");
+  return text.length >= NAME_CHARACTERS_MIN ? text : ruleWords(rule);
+}
+
+/** Of one title it is not known which words differ: probably the names in it. */
+function withoutNames({ title, group, entities }: AlertGroup["samples"][number]): string {
+  const names = [...(group?.value.split(", ") ?? []), ...entities.map(({ value }) => value)];
+  const inTitle = names.filter((name) => name.length > 2).toSorted((a, b) => b.length - a.length);
+  return inTitle.reduce((text, name) => text.replaceAll(name, "…"), title);
 }
 
 /** `network.ids_high` is "Network: ids high". */
-function words(rule: string): string {
+function ruleWords(rule: string): string {
   const text = rule.replace(".", ": ").replaceAll("_", " ");
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
