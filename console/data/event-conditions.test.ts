@@ -72,6 +72,22 @@ test("a warning names the place of its field", () => {
   expect(fieldAt({ bool }, "query.bool.should[3].field")).toBeUndefined();
 });
 
+test("an entity is named by any of its fields", () => {
+  expect(boolOf([condition("entity", "=", "user:ada"), condition("entity", "!=", "phone:114")], [])).toEqual({
+    must: [{ bool: { should: [{ field: "raw.user", equals: "ada" }] } }],
+    must_not: [
+      {
+        bool: {
+          should: [
+            { field: "raw.from", equals: "114" },
+            { field: "raw.to", equals: "114" },
+          ],
+        },
+      },
+    ],
+  });
+});
+
 test("a phrase is one word", () => {
   expect(wordsOf('ada "front door" x"')).toEqual(["ada", "front door", 'x"']);
 });

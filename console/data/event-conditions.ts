@@ -1,3 +1,4 @@
+import { ENTITY_FIELDS, ENTITY_KINDS, type Entity, type EntityKind } from "../components/entities/entity.ts";
 import type { Schemas } from "./client.ts";
 
 // Conditions on fields of events, as a person writes them and as the service takes them.
@@ -12,6 +13,20 @@ export interface Condition {
   /** For `=`: also a network, or a text with `*` and `?`. `*` alone means any value. A backslash takes away such a meaning. */
   readonly value: string;
 }
+
+/** Stands for all fields that name a thing: `entity=door:Loading dock`. */
+export const ENTITY_FIELD = "entity";
+
+/** The value of a condition on an entity. */
+export const entityValue = ({ kind, value }: Entity) => literally(`${kind}:${value}`);
+
+export function readEntityValue(text: string): Entity | undefined {
+  const [, kind, value] = /^([a-z]+):(.+)$/s.exec(unescaped(text)) ?? [];
+  const isKnown = (ENTITY_KINDS as readonly string[]).includes(kind ?? "");
+  return isKnown ? { kind: kind as EntityKind, value: value! } : undefined;
+}
+
+export const entityPaths = (kind: EntityKind) => ENTITY_FIELDS[kind].map((field) => `raw.${field}`);
 
 type FieldTest = Schemas["FieldTest"];
 export type Filter = Schemas["Filter"];
@@ -72,6 +87,12 @@ export function boolOf(conditions: readonly Condition[], words: readonly string[
   const must: Filter[] = [];
   const mustNot: Filter[] = [];
   for (const condition of conditions) {
+    const entity = condition.field === ENTITY_FIELD ? readEntityValue(condition.value) : undefined;
+    if (entity !== undefined) {
+      const should = entityPaths(entity.kind).map((field): Filter => ({ field, equals: entity.value }));
+      (isNegative(condition.operator) ? mustNot : must).push({ bool: { should } });
+      continue;
+    }
     const test = testOf(condition);
     if (isNegative(condition.operator)) mustNot.push(test);
     else if (condition.operator === "=") wanted.set(test.field, [...(wanted.get(test.field) ?? []), test]);

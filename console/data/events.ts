@@ -146,6 +146,17 @@ export const eventListQuery = (question: EventQuestion, order: EventOrder) =>
     getPreviousPageParam: (_page, _pages, start): PageStart | undefined => start.before ?? undefined,
   });
 
+/** The newest few. */
+export const latestEventsQuery = (question: EventQuestion, limit: number) =>
+  queryOptions({
+    queryKey: ["events", "latest", question, limit],
+    placeholderData: keepPreviousData,
+    queryFn: async ({ signal }): Promise<Pick<EventPage, "events" | "total">> => {
+      const { data } = await search({ query: searchQueryOf(question), limit }, signal);
+      return { events: data.results, total: data.total };
+    },
+  });
+
 export const eventQuery = (id: string) =>
   queryOptions({
     queryKey: ["events", "one", id],

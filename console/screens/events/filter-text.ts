@@ -1,9 +1,15 @@
-import { OPERATORS, type Condition, type Operator } from "../../data/event-conditions.ts";
+import {
+  ENTITY_FIELD,
+  OPERATORS,
+  readEntityValue,
+  type Condition,
+  type Operator,
+} from "../../data/event-conditions.ts";
 
 // Conditions as text: in the address (`raw.user=admin,type!=dns_query`) and as a person types them (`user=admin door="Loading dock"`).
 
 const CONDITIONS_MAX = 50;
-const TOP_FIELDS = new Set(["id", "type", "source", "class", "severity", "timestamp"]);
+const TOP_FIELDS = new Set([ENTITY_FIELD, "id", "type", "source", "class", "severity", "timestamp"]);
 /** Longest first, so that `>=` is not read as `>`. */
 const BY_LENGTH = OPERATORS.toSorted((a, b) => b.length - a.length);
 const OPERATOR_START = new Set("=!~<>");
@@ -66,6 +72,7 @@ function readCondition(text: string): Condition | undefined {
 function condition(name: string, operator: Operator, value: string): Condition | undefined {
   if (name.trim() === "" || value === "") return undefined;
   const field = fieldPath(name.trim());
+  if (field === ENTITY_FIELD && (readEntityValue(value) === undefined || !/^!?=$/.test(operator))) return undefined;
   const isComparison = operator.startsWith(">") || operator.startsWith("<");
   if (isComparison && field !== "timestamp" && !Number.isFinite(Number(value))) return undefined;
   return { field, operator, value };

@@ -42,6 +42,9 @@ test.each([
   ["raw.a.b=true", true],
   ["enrichment.geo.country=VN", true],
   ["type!=motion,severity=medium", true],
+  ["entity=address:10.20.3.240", true],
+  ["entity!=user:Ada", false],
+  ["entity=user:root", false],
 ])("%s: %s", (filter, expected) => {
   expect(eventMatcher(readConditions(filter))(event)).toBe(expected);
 });

@@ -1,5 +1,14 @@
 import type { Event } from "../../data/client.ts";
-import { hasWildcard, isAnyValue, scalarsOf, unescaped, type Condition } from "../../data/event-conditions.ts";
+import {
+  ENTITY_FIELD,
+  entityPaths,
+  hasWildcard,
+  isAnyValue,
+  readEntityValue,
+  scalarsOf,
+  unescaped,
+  type Condition,
+} from "../../data/event-conditions.ts";
 import { valuesAt, type Scalar } from "./fields.ts";
 
 // The conditions of the filter, on an event of the stream: the stream itself knows only source, type, severity and words.
@@ -59,6 +68,13 @@ export function eventMatcher(conditions: readonly Condition[]): (event: Event) =
   const others: ((event: Event) => boolean)[] = [];
   for (const condition of conditions) {
     const { field, operator } = condition;
+    const entity = field === ENTITY_FIELD ? readEntityValue(condition.value) : undefined;
+    if (entity !== undefined) {
+      const paths = entityPaths(entity.kind);
+      const isWanted = operator === "=";
+      others.push((event) => paths.some((path) => valuesAt(event, path).includes(entity.value)) === isWanted);
+      continue;
+    }
     const test = compare(condition);
     if (operator === "=") wanted.set(field, [...(wanted.get(field) ?? []), test]);
     else if (operator.startsWith("!")) others.push((event) => !valuesAt(event, field).some(test));

@@ -1,4 +1,5 @@
-import { isAnyValue, unescaped, type Condition } from "../../data/event-conditions.ts";
+import { ENTITY_FIELD, isAnyValue, readEntityValue, unescaped, type Condition } from "../../data/event-conditions.ts";
+import { ENTITY_WORD } from "../../components/entities/entity.ts";
 import { DOMAIN_WORD, domainOf } from "../../text/domains.ts";
 import { fieldName } from "./filter-text.ts";
 
@@ -30,6 +31,10 @@ export interface ConditionWords {
 export function conditionWords({ field, operator, value }: Condition): ConditionWords {
   const isOut = operator.startsWith("!");
   const words = OPERATOR_WORDS[operator];
+  const entity = field === ENTITY_FIELD ? readEntityValue(value) : undefined;
+  if (entity !== undefined) {
+    return { field: `${isOut ? "not " : ""}about ${ENTITY_WORD[entity.kind]}`, value: entity.value, isOut };
+  }
   if (isAnyValue(value) && (operator === "=" || operator === "!=")) {
     return { field: fieldName(field), value: isOut ? "missing" : "any value", isOut: false };
   }
