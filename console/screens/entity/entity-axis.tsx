@@ -35,7 +35,13 @@ export function EntityAxis({ entity, fromMs, toMs }: EntityAxisProps) {
       >
         On one time axis
       </SectionHeading>
-      <div className={`min-h-40 overflow-x-auto ${data.isStale ? "opacity-60" : ""}`}>
+      <div
+        // Lanes may be wider than a phone; keys must reach them.
+        tabIndex={0}
+        role="region"
+        aria-label="Lanes"
+        className={`min-h-40 overflow-x-auto ${data.isStale ? "opacity-60" : ""}`}
+      >
         {data.error !== null ? (
           <Failure error={data.error} onRetry={data.retry} />
         ) : data.isPending ? (

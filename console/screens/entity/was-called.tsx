@@ -61,12 +61,12 @@ export function WasCalled({ entity, detail, fromMs, toMs }: WasCalledProps) {
               </h3>
               <ul className="flex flex-wrap gap-x-4 gap-y-1.5 text-sm">
                 {entities.map(({ value, events }) => (
-                  <li key={value} className="flex max-w-full items-baseline gap-1">
+                  <li key={value} className="flex max-w-full items-center gap-1">
                     <EntityLink kind={kind} value={value} />
                     <ScreenLink
                       to="/events"
                       search={{ filter: entityFilter(entity, { kind, value }) }}
-                      className="text-2xs text-ink3 hover:text-ink hover:underline"
+                      className="grid h-6 min-w-6 place-items-center text-2xs text-ink3 hover:text-ink hover:underline"
                     >
                       {exact(events)}
                     </ScreenLink>
