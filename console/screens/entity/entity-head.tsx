@@ -1,3 +1,4 @@
+import { useQuery } from "@tanstack/react-query";
 import { EntityLink } from "../../components/entities/entity-link.tsx";
 import { ENTITY_ICON, ENTITY_WORD, type Entity } from "../../components/entities/entity.ts";
 import { ago, full } from "../../components/time/format.ts";
@@ -6,17 +7,26 @@ import { CopyButton } from "../../components/ui/copy.tsx";
 import { Icon } from "../../components/ui/icons.tsx";
 import { ScreenLink } from "../../components/ui/screen-link.tsx";
 import type { EntityDetail } from "../../data/entities.ts";
+import { literally } from "../../data/event-conditions.ts";
+import { fieldValuesQuery } from "../../data/events.ts";
 import { count } from "../../text/numbers.ts";
-import { entityFilter, knownNames, knownWords } from "./known.ts";
+import { entityFilter, knownNames, knownWords, namingOf } from "./known.ts";
 
 const LINK =
   "inline-flex h-8 items-center gap-2 rounded-md border border-line2/70 bg-raised px-3 text-sm font-medium whitespace-nowrap hover:bg-hover";
 
+interface EntityHeadProps {
+  readonly entity: Entity;
+  readonly detail: EntityDetail | undefined;
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
 /** What it is, what it is called, and since when it is known. */
-export function EntityHead({ entity, detail }: { entity: Entity; detail: EntityDetail | undefined }) {
+export function EntityHead({ entity, detail, fromMs, toMs }: EntityHeadProps) {
   const nowMs = useNow();
   const isMono = entity.kind === "address" || entity.kind === "device" || entity.kind === "phone";
-  const names = detail === undefined ? [] : knownNames(detail);
+  const names = useNames(entity, fromMs, toMs);
   const words = detail === undefined ? [] : knownWords(detail);
   const seen = detail?.seen;
   return (
@@ -30,7 +40,9 @@ export function EntityHead({ entity, detail }: { entity: Entity; detail: EntityD
           <h1 className={`text-xl font-semibold break-all ${isMono ? "mono" : "tracking-tight"}`}>{entity.value}</h1>
           <CopyButton text={entity.value} label={`Copy ${entity.value}`} />
         </div>
-        <p className="flex flex-wrap items-center gap-x-3 gap-y-1 text-sm text-ink2">
+        <p
+          className={`flex flex-wrap ${namingOf(entity) === undefined ? "" : "min-h-6"} items-center gap-x-3 gap-y-1 text-sm text-ink2`}
+        >
           {detail?.hostname != null && <span className="mono text-ink">{detail.hostname}</span>}
           {names.map((name) => (
             <EntityLink key={`${name.kind} ${name.value}`} {...name} />
@@ -69,4 +81,16 @@ export function EntityHead({ entity, detail }: { entity: Entity; detail: EntityD
       </div>
     </div>
   );
+}
+
+function useNames(entity: Entity, fromMs: number, toMs: number): Entity[] {
+  const naming = namingOf(entity);
+  const conditions =
+    naming === undefined ? [] : [{ field: naming.field, operator: "=" as const, value: literally(entity.value) }];
+  const fields = naming?.names.map(({ field }) => field) ?? [];
+  const values = useQuery({
+    ...fieldValuesQuery({ fromMs, toMs, conditions, words: "" }, fields, 1),
+    enabled: naming !== undefined,
+  });
+  return naming === undefined || values.data === undefined ? [] : knownNames(naming, values.data);
 }

@@ -46,7 +46,7 @@ function EntityPage({ kind, value }: Entity) {
         className={`mx-auto grid max-w-7xl grid-cols-[minmax(0,1fr)_minmax(0,1fr)] gap-4 max-lg:grid-cols-[minmax(0,1fr)] ${isPlaceholderData ? "opacity-60" : ""}`}
       >
         <Panel className="col-span-full">
-          <EntityHead entity={entity} detail={detail} />
+          <EntityHead entity={entity} detail={detail} {...range} />
         </Panel>
         {error !== null && detail === undefined ? (
           <Panel className="col-span-full">

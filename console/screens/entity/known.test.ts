@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { entityFilter, knownNames, knownWords, relatedGroups } from "./known.ts";
+import { entityFilter, knownNames, knownWords, namingOf, relatedGroups } from "./known.ts";
 
 const seen = { first_seen: "2026-11-14T19:01:00.000Z", last_seen: "2026-11-14T19:04:00.000Z" };
 const related = {
@@ -13,16 +13,29 @@ const related = {
   complete: true,
 };
 
-test("an address is called by the device and the person of most of its events", () => {
-  expect(knownNames({ kind: "address", related })).toEqual([
-    { kind: "device", value: "02:00:5e:66:06:66" },
-    { kind: "user", value: "ada" },
+test("an address is called as its own events say", () => {
+  const naming = namingOf({ kind: "address", value: "10.20.1.16" })!;
+  const values = new Map([
+    [
+      "raw.host",
+      {
+        values: [
+          { value: "laptop-grace", count: 9 },
+          { value: "old-name", count: 1 },
+        ],
+        others: 0,
+      },
+    ],
+    ["raw.src_mac", { values: [], others: 0 }],
   ]);
+  expect(naming.field).toBe("raw.src_ip");
+  expect(knownNames(naming, values)).toEqual([{ kind: "device", value: "laptop-grace" }]);
 });
 
-test("a door is nobody's", () => {
-  expect(knownNames({ kind: "door", related })).toEqual([]);
-  expect(knownNames({ kind: "address", related: null })).toEqual([]);
+test("a device is known by its hardware address or by its name", () => {
+  expect(namingOf({ kind: "device", value: "02:00:5e:66:06:66" })!.field).toBe("raw.src_mac");
+  expect(namingOf({ kind: "device", value: "laptop-grace" })!.field).toBe("raw.host");
+  expect(namingOf({ kind: "door", value: "Loading dock" })).toBeUndefined();
 });
 
 test("place and reputation in words", () => {

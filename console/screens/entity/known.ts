@@ -1,32 +1,49 @@
 import type { Entity, EntityKind } from "../../components/entities/entity.ts";
 import type { EntityDetail } from "../../data/entities.ts";
+import type { FieldValues } from "../../data/events.ts";
 import { entityValue } from "../../data/event-conditions.ts";
 
 // What is known about an entity beside its own name.
 
 const NAMES_MAX = 3;
+const MAC = /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/i;
 
-/** Kinds that say what a thing is called: an address is used by a device and a person, and the other way round. */
-const CALLED_BY: Record<EntityKind, readonly EntityKind[]> = {
-  address: ["device", "user"],
-  device: ["user", "address"],
-  user: [],
-  phone: ["user"],
-  door: [],
-  camera: [],
-};
+export interface Naming {
+  /** Events with this field are sent by the entity itself. */
+  readonly field: string;
+  /** The fields of such events that say what it is called. */
+  readonly names: readonly { readonly field: string; readonly kind: EntityKind }[];
+}
 
-/** An event names many things; only one that is in most events of the entity belongs to it. */
-const SHARE_MIN = 0.3;
+/** Which field of the entity's own events tells its names; undefined for kinds that have no other. */
+export function namingOf({ kind, value }: Entity): Naming | undefined {
+  const user = { field: "raw.user", kind: "user" } as const;
+  const host = { field: "raw.host", kind: "device" } as const;
+  const mac = { field: "raw.src_mac", kind: "device" } as const;
+  switch (kind) {
+    case "address":
+      return { field: "raw.src_ip", names: [host, mac] };
+    case "device": {
+      const address = { field: "raw.src_ip", kind: "address" } as const;
+      return MAC.test(value)
+        ? { field: "raw.src_mac", names: [host, address, user] }
+        : { field: "raw.host", names: [address, mac, user] };
+    }
+    case "phone":
+      return { field: "raw.from", names: [user] };
+    default:
+      return undefined;
+  }
+}
 
-export function knownNames({ kind, related }: Pick<EntityDetail, "kind" | "related">): Entity[] {
-  if (related === null || related.events_read === 0) return [];
-  return CALLED_BY[kind]
-    .flatMap((other) =>
-      related.entities.filter((one) => one.kind === other && one.events / related.events_read >= SHARE_MIN).slice(0, 2),
-    )
-    .slice(0, NAMES_MAX)
-    .map(({ kind: nameKind, value }) => ({ kind: nameKind, value }));
+/** The most frequent name of each field. */
+export function knownNames({ names }: Naming, values: ReadonlyMap<string, FieldValues>): Entity[] {
+  return names
+    .flatMap(({ field, kind }) => {
+      const most = values.get(field)?.values[0];
+      return most === undefined ? [] : [{ kind, value: most.value }];
+    })
+    .slice(0, NAMES_MAX);
 }
 
 interface Enrichment {
