@@ -9,6 +9,8 @@ interface FieldProps {
   readonly label: string;
   readonly hint?: ReactNode;
   readonly fault?: string | undefined;
+  /** Only for screen readers, where the place of the field says what it is. */
+  readonly isLabelHidden?: boolean;
 }
 
 function Labelled({
@@ -16,11 +18,12 @@ function Labelled({
   label,
   hint,
   fault,
+  isLabelHidden = false,
   children,
 }: FieldProps & { readonly id: string; readonly children: ReactNode }) {
   return (
     <div className="space-y-1">
-      <label htmlFor={id} className="block text-xs font-medium text-ink2">
+      <label htmlFor={id} className={isLabelHidden ? "sr-only" : "block text-xs font-medium text-ink2"}>
         {label}
       </label>
       {children}
@@ -50,12 +53,13 @@ export function TextField({
   label,
   hint,
   fault,
+  isLabelHidden = false,
   className = "",
   ...rest
 }: FieldProps & InputHTMLAttributes<HTMLInputElement>) {
   const id = useId();
   return (
-    <Labelled id={id} label={label} hint={hint} fault={fault}>
+    <Labelled id={id} label={label} hint={hint} fault={fault} isLabelHidden={isLabelHidden}>
       <input {...described(id, { label, hint, fault })} {...rest} className={`${BOX} h-8 ${className}`} />
     </Labelled>
   );
@@ -65,12 +69,13 @@ export function TextArea({
   label,
   hint,
   fault,
+  isLabelHidden = false,
   className = "",
   ...rest
 }: FieldProps & TextareaHTMLAttributes<HTMLTextAreaElement>) {
   const id = useId();
   return (
-    <Labelled id={id} label={label} hint={hint} fault={fault}>
+    <Labelled id={id} label={label} hint={hint} fault={fault} isLabelHidden={isLabelHidden}>
       <textarea
         {...described(id, { label, hint, fault })}
         rows={3}
@@ -88,10 +93,10 @@ interface SelectProps extends FieldProps {
 }
 
 /** The browser's own: it works with every keyboard, reader and phone. */
-export function SelectField({ label, hint, fault, value, onChange, options }: SelectProps) {
+export function SelectField({ label, hint, fault, isLabelHidden = false, value, onChange, options }: SelectProps) {
   const id = useId();
   return (
-    <Labelled id={id} label={label} hint={hint} fault={fault}>
+    <Labelled id={id} label={label} hint={hint} fault={fault} isLabelHidden={isLabelHidden}>
       <select
         {...described(id, { label, hint, fault })}
         value={value}

@@ -31,7 +31,7 @@ export const NEW_RULE: RuleInput = {
 
 /** A rule of one's own that starts as another. Its exceptions stay where they are. */
 export function duplicateOf(rule: Rule): RuleInput {
-  const { exceptions: _, origin: __, ...input } = inputOf(rule);
+  const input = inputOf({ ...rule, exceptions: [], origin: null });
   return { ...input, name: `site.${rule.name.slice(rule.name.indexOf(".") + 1)}`, enabled: true };
 }
 

@@ -6,14 +6,14 @@ const rule = (name: string, alerts: number, share: number | null = null) =>
   ({ name, stats: { alerts_7d: alerts, false_positive_share: share, last_match: null } }) as Rule;
 
 test("the address is read, and what it does not mean is left out", () => {
-  const sources = ["platform_access", "custom"];
-  expect(filterOf({ search: "  door ", source: "custom", severity: "high", enabled: "false" }, sources)).toEqual({
+  const choices = { sources: ["platform_access", "custom"], severities: ["high", "low"] as const };
+  expect(filterOf({ search: "  door ", source: "custom", severity: "high", enabled: "false" }, choices)).toEqual({
     search: "door",
     source: "custom",
     severity: "high",
     enabled: false,
   });
-  expect(filterOf({ search: " ", source: "elsewhere", severity: "worst", enabled: "maybe" }, sources)).toEqual({});
+  expect(filterOf({ search: " ", source: "elsewhere", severity: "worst", enabled: "maybe" }, choices)).toEqual({});
   expect(sortOf({ sort: "alerts" })).toBe("alerts");
   expect(sortOf({ sort: "colour" })).toBe("name");
 });

@@ -1,4 +1,4 @@
-import { SEVERITIES, type Rule, type Severity } from "../../data/client.ts";
+import type { Rule, Severity } from "../../data/client.ts";
 import type { RuleFilter } from "../../data/rules.ts";
 
 // What the address says about the list of rules.
@@ -17,12 +17,17 @@ export interface RuleSearch {
 const oneOf = <Value extends string>(values: readonly Value[], text: string | undefined): Value | undefined =>
   values.find((value) => value === text);
 
-export function filterOf(search: RuleSearch, sources: readonly string[]): RuleFilter {
+interface Choices {
+  readonly sources: readonly string[];
+  readonly severities: readonly Severity[];
+}
+
+export function filterOf(search: RuleSearch, { sources, severities }: Choices): RuleFilter {
   const enabled = oneOf(["true", "false"], search.enabled);
   return {
     search: search.search?.trim() || undefined,
     source: oneOf(["any", ...sources], search.source),
-    severity: oneOf<Severity>(SEVERITIES, search.severity),
+    severity: oneOf(severities, search.severity),
     enabled: enabled === undefined ? undefined : enabled === "true",
   };
 }

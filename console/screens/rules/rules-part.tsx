@@ -4,7 +4,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useKeys } from "../../app/keys.ts";
 import { Button } from "../../components/ui/button.tsx";
 import { Empty, Failure, Skeleton } from "../../components/ui/states.tsx";
-import type { Rule } from "../../data/client.ts";
+import { SEVERITIES, type Rule } from "../../data/client.ts";
 import { rulesQuery } from "../../data/rules.ts";
 import { useMay } from "../../data/session.ts";
 import { siteQuery } from "../../data/site.ts";
@@ -30,7 +30,7 @@ export function RulesPart() {
 
   // The sources of the site are known a moment later; until then a source in the address is taken as it is.
   const known = site.data === undefined && search.source !== undefined ? [search.source] : sources;
-  const filter = filterOf(search, known);
+  const filter = filterOf(search, { sources: known, severities: SEVERITIES });
   const query = useInfiniteQuery(rulesQuery(filter));
   const { hasNextPage, isFetchingNextPage, fetchNextPage } = query;
   const loadMore = useCallback(() => {

@@ -31,7 +31,7 @@ export function RulesScreen() {
           target={target}
           onClose={(ruleId?: string) =>
             void navigate({
-              search: ({ edit: _, rule, ...rest }) => ({ ...rest, ...((ruleId ?? rule) && { rule: ruleId ?? rule }) }),
+              search: (previous) => ({ ...previous, edit: undefined, rule: ruleId ?? previous["rule"] }),
             })
           }
         />

@@ -16,8 +16,9 @@ function Items({ items }: { items: readonly ConditionWords[] }) {
   return (
     <ul className="space-y-1.5">
       {items.map(({ phrase, inner }, index) => (
-        // oxlint-disable-next-line react/no-array-index-key
         <li
+          // Conditions never change places while they are read.
+          // oxlint-disable-next-line react/no-array-index-key
           key={index}
           className="relative pl-4 before:absolute before:top-[0.6em] before:left-0.5 before:size-1 before:rounded-full before:bg-ink3"
         >
