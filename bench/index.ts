@@ -7,6 +7,7 @@ import { alertLatency } from "./alert-latency.ts";
 import { alerts } from "./alerts.ts";
 import { openBench, type Bench, type Benchmark } from "./bench.ts";
 import { collect } from "./collect.ts";
+import { compression } from "./compression.ts";
 import { cursor } from "./cursor.ts";
 import { prepareDataset } from "./dataset.ts";
 import { detectGroups } from "./detect-groups.ts";
@@ -63,6 +64,7 @@ const OTHER_BENCHMARKS: Record<string, () => Promise<readonly Measurement[]>> = 
   notify,
   geo,
   parse,
+  compression,
   "alert-columns": alertColumns,
   entities,
   "alert-search": alertSearch,

@@ -27,7 +27,7 @@ import {
   RESOLVING_EXAMPLE,
 } from "./alert-examples.ts";
 import type { AlertDetails } from "./alert-detail.ts";
-import { assigneeSchema, commentText } from "./alert-fields.ts";
+import { assigneeSchema, commentText } from "./alert-body-fields.ts";
 import { alertFilterOf, alertFilters, eventIdParameter } from "./alert-filters.ts";
 import { alertSearchEndpoint } from "./alert-search-endpoint.ts";
 import { alertStatsEndpoint } from "./alert-stats.ts";

@@ -5,7 +5,7 @@ import { alertFieldFault, EXPORTED_ALERTS_MAX } from "../model/alert-export.ts";
 import { EXPORT_FIELDS_MAX, EXPORT_FORMATS, exportSchema } from "../model/export.ts";
 import type { Store } from "../store/ports/store.ts";
 import { alertFilterOf } from "./alert-filters.ts";
-import type { AlertQuerySchema } from "./alert-query.ts";
+import type { AlertQuerySchema } from "./alert-query-schema.ts";
 import { abortOnDisconnect } from "./client-disconnect.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
 import { createdResponse, createExport, exportExample, storedExportEndpoints } from "./stored-exports.ts";

@@ -6,7 +6,7 @@ import { ENTITY_CHARACTERS_MAX, ENTITY_KINDS } from "../model/entity.ts";
 import { SEVERITIES } from "../model/event.ts";
 import { severitySchema } from "../model/event-schema.ts";
 import { ALERT_TIMES, type AlertFilter, type EntityFilter } from "../store/ports/alert-store.ts";
-import { ADDRESS_CHARACTERS_MAX } from "./alert-fields.ts";
+import { ADDRESS_CHARACTERS_MAX } from "./alert-body-fields.ts";
 import { commaListParameter } from "./comma-list.ts";
 import { sourceSchema } from "./sources.ts";
 

@@ -4,7 +4,7 @@ import { alertDetailSchema } from "../model/alert.ts";
 import { ALERT_TAGS_MAX, tagsSchema } from "../model/alert-tags.ts";
 import type { AlertDetails } from "./alert-detail.ts";
 import { ALERT_DETAIL_EXAMPLE } from "./alert-examples.ts";
-import { assigneeSchema, commentText } from "./alert-fields.ts";
+import { assigneeSchema, commentText } from "./alert-body-fields.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
 
 const TAGS_EXAMPLE = ["guest-network"];

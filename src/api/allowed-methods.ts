@@ -37,7 +37,7 @@ function split(routes: readonly Route[]): [literal: Map<string, string[]>, patte
     return { ...route, matches: (path: string) => pattern.test(path) };
   });
   const methods = new Map([...literal].map(([path, same]) => [path, same.flatMap(methodsOf)]));
-  // /v1/events/exports is the parent of single exports, not an event with this id.
+  // The parent of single items is not an item itself: /v1/events/exports is no event with this id.
   for (const { path } of patterns) {
     const parent = path.slice(0, path.indexOf("/:"));
     if (!methods.has(parent)) methods.set(parent, []);

@@ -101,6 +101,8 @@ export interface Endpoint<
   readonly authentication?: "optional" | "none";
   /** False: only a key counts, never the cookie of a session. */
   readonly acceptsSession?: false;
+  /** The response contains a secret and is never compressed. */
+  readonly hasSecret?: true;
   readonly query?: Query;
   readonly params?: Params;
   readonly body?: Body;
@@ -163,6 +165,7 @@ export function addEndpoint(app: FastifyInstance, spec: Endpoint, options: Endpo
       keyInPath: spec.keyInPath === true,
       authentication: spec.authentication,
       acceptsSession: spec.acceptsSession !== false,
+      hasSecret: spec.hasSecret === true,
     },
     schema: openapiSchema(spec),
     handler: async (request, reply) => {

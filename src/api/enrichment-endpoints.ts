@@ -28,7 +28,7 @@ const enrichmentSchema = z
     lists: z.array(
       z.object({
         name: z.string(),
-        from: z.string(),
+        from: z.string().describe("file name, host of the URL, or `api`"),
         addresses: counter,
         networks: counter,
         domains: counter,

@@ -142,9 +142,14 @@ describe("an entity", () => {
       event({ device_ip: "203.0.113.7" }, NOW - 20 * DAY_MS),
       event({ user: "unknown" }, NOW - HOUR),
     ]);
-    const alert = { title: "Sign-ins from 203.0.113.7", createdAt: NOW - 2 * HOUR, severity: "high" } as const;
+    const at = NOW - 2 * HOUR;
+    const times = { createdAt: at, firstEventAt: at, lastEventAt: at };
+    const alert = { title: "Sign-ins from 203.0.113.7", ...times, severity: "high" } as const;
     await server.store.alerts.commit({
-      alerts: [newAlert(alert), newAlert({ ...alert, title: "Sign-ins from 203.0.113.70" })],
+      alerts: [
+        newAlert({ ...alert, entities: [{ kind: "address", value: "203.0.113.7", count: 1 }] }),
+        newAlert({ ...alert, entities: [{ kind: "address", value: "203.0.113.70", count: 1 }] }),
+      ],
       timeline: [],
     });
     const row = {

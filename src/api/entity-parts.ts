@@ -2,6 +2,7 @@ import { parseExact } from "../lib/exact-json.ts";
 import { parseAddress, parseCidr } from "../lib/ip.ts";
 import { formatTime, parseTime } from "../lib/time.ts";
 import { alertView } from "../model/alert.ts";
+import { entityText } from "../model/alert-entity.ts";
 import { STATUSES } from "../model/alert-state.ts";
 import type { AggregationResult, BucketsResult } from "../model/aggregation.ts";
 import type { Condition } from "../model/condition.ts";
@@ -9,7 +10,6 @@ import { ENTITY_FIELDS, ENTITY_KINDS, entitiesOf, type Entity } from "../model/e
 import type { EntitySummary } from "../model/entity-query.ts";
 import { SEVERITIES, type Event } from "../model/event.ts";
 import { timeseriesPoints, type Series, type Traffic } from "../model/flow-query.ts";
-import type { AlertFilter } from "../store/ports/alert-store.ts";
 import type { QueryContext } from "../store/ports/query-context.ts";
 import type { Store } from "../store/ports/store.ts";
 
@@ -138,26 +138,32 @@ export function summaryView({ kind, value, firstSeenMs, lastSeenMs, events }: En
   return { kind, value, first_seen: formatTime(firstSeenMs), last_seen: formatTime(lastSeenMs), events };
 }
 
-/** Alerts about the entity: those whose texts or group contain its value as a phrase. */
-function alertsAbout({ value }: Entity, { fromMs, toMs }: EntityRange): AlertFilter {
-  return { search: `"${value.replaceAll('"', " ")}"`, fromMs, toMs };
-}
-
-export async function alertsPart({ store, entity, range, context }: EntityPartQuery) {
-  const filter = alertsAbout(entity, range);
-  const list = (more: Partial<AlertFilter>, size: number) =>
-    store.alerts.list({ ...filter, ...more }, { mode: "page", page: 1, size }, "created_at", true, context);
-  const newest = await list({}, ALERTS_MAX);
-  const totalOf = async (more: Partial<AlertFilter>) => (newest.total === 0 ? 0 : (await list(more, 1)).total);
-  const byStatus = new Map<string, number>();
-  for (const status of STATUSES) byStatus.set(status, await totalOf({ status: [status] }));
-  const bySeverity = new Map<string, number>();
-  for (const severity of SEVERITIES) bySeverity.set(severity, await totalOf({ severity: [severity] }));
+/** The alerts whose events name the entity, and that were going on in the range. */
+export async function alertsPart({ store, entity, range: { fromMs, toMs }, context }: EntityPartQuery) {
+  const countBy = (field: string, size: number) => ({ kind: "terms", field, size, aggs: [] }) as const;
+  const value = entityText(entity);
+  const { total, items, aggregations } = await store.alerts.search(
+    {
+      condition: { kind: "test", field: "entities", operator: "equals", value, ignoreCase: true },
+      time: "overlap",
+      fromMs,
+      toMs,
+      sort: [],
+      limit: ALERTS_MAX,
+      aggs: [
+        { name: "status", aggregation: countBy("status", STATUSES.length) },
+        { name: "severity", aggregation: countBy("severity", SEVERITIES.length) },
+      ],
+    },
+    context,
+  );
+  const byStatus = countsOf(aggregations["status"]);
+  const bySeverity = countsOf(aggregations["severity"]);
   return {
-    total: newest.total,
-    by_status: perValue(STATUSES, (status) => byStatus.get(status)!),
-    by_severity: perValue(SEVERITIES, (severity) => bySeverity.get(severity)!),
-    newest: newest.items.map(alertView),
+    total,
+    by_status: perValue(STATUSES, (status) => byStatus.get(status) ?? 0),
+    by_severity: perValue(SEVERITIES, (severity) => bySeverity.get(severity) ?? 0),
+    newest: items.map(alertView),
   };
 }
 

@@ -117,7 +117,7 @@ export const entitySchema = z
       )
       .describe("parts that are null although they apply, and why"),
   })
-  .meta({ id: "Entity" });
+  .meta({ id: "EntityDetail" });
 
 const SUMMARY_EXAMPLE = {
   kind: "user",

@@ -22,8 +22,8 @@ const CACHED_RANGES_MAX = 50;
 const HOUR_MS = 3_600_000;
 /** Names that a suggestion is chosen from, the most frequent ones. */
 const SUGGESTED_FROM_MAX = 1000;
-/** Time for an exact answer where the list of fields is from a sample. Without an answer there is no warning. */
-const PROBE_MS_MAX = 1000;
+/** Time that a search waits for its warnings; past that it is answered without. */
+const WARNING_MS_MAX = 3000;
 
 type QueryInput = z.output<typeof querySchema>;
 
@@ -48,17 +48,24 @@ export class FieldWarnings {
   }
 
   /** The warnings of a search that has found this many events. */
-  async of({ bool, time_range }: QueryInput, total: number, context: QueryContext): Promise<ResponseWarning[]> {
+  async of(
+    { bool, time_range }: QueryInput,
+    total: number,
+    { client, signal }: QueryContext,
+  ): Promise<ResponseWarning[]> {
     const named = namedFields(bool).filter(({ isInEveryMatch }) => total === 0 || !isInEveryMatch);
     if (named.length === 0) return [];
     const range = { fromMs: time_range?.from, toMs: time_range?.to };
+    const timeout = AbortSignal.timeout(WARNING_MS_MAX);
+    const context = { client, signal: signal ? AbortSignal.any([signal, timeout]) : timeout };
     try {
       const known = await this.#knownFields(range, context);
       const unknown = named.filter(({ field }) => !known.has(field));
       return unknown.length === 0 ? [] : await this.#confirm(unknown, range, context);
     } catch (error) {
       // The search itself has succeeded: a store that is too busy for more leaves it without warnings.
-      if (error instanceof StoreUnavailable || error instanceof QueryRefused) return [];
+      const isLate = timeout.aborted && signal?.aborted !== true;
+      if (isLate || error instanceof StoreUnavailable || error instanceof QueryRefused) return [];
       throw error;
     }
   }
@@ -97,18 +104,11 @@ export class FieldWarnings {
     field: string,
     { examined, total }: EventFields,
     range: TimeRange,
-    { client, signal }: QueryContext,
+    context: QueryContext,
   ): Promise<boolean> {
     if (examined === total) return true;
     const condition: Condition = { kind: "test", field, operator: "exists", value: true, ignoreCase: false };
-    const timeout = AbortSignal.timeout(PROBE_MS_MAX);
-    const probe = { client, signal: signal ? AbortSignal.any([signal, timeout]) : timeout };
-    try {
-      return (await this.#events.search({ condition, ...range, sort: [], limit: 0, aggs: [] }, probe)).total === 0;
-    } catch (error) {
-      if (timeout.aborted && signal?.aborted !== true) return false;
-      throw error;
-    }
+    return (await this.#events.search({ condition, ...range, sort: [], limit: 0, aggs: [] }, context)).total === 0;
   }
 }
 

@@ -90,6 +90,7 @@ export function keyEndpoints({ keys, views, limits, now }: KeyEndpointOptions): 
       method: "POST",
       path: "/v1/keys",
       operationId: "createKey",
+      hasSecret: true,
       tag: "Keys",
       summary: "Create a key",
       description:
@@ -136,6 +137,7 @@ export function keyEndpoints({ keys, views, limits, now }: KeyEndpointOptions): 
       method: "POST",
       path: "/v1/keys/:id/rotate",
       operationId: "rotateKey",
+      hasSecret: true,
       tag: "Keys",
       summary: "Rotate the secret of a key",
       description:

@@ -34,7 +34,14 @@ export function completeDocument(document: OpenapiDocument, endpoints: readonly 
   describeConditions(document.components.schemas);
   removeUnusedSchemas(document);
   nameClientTypes(document);
+  sortSchemas(document);
   return document;
+}
+
+/** The order would otherwise be that in which this process has loaded the schemas, and the document would differ with it. */
+function sortSchemas({ components }: OpenapiDocument): void {
+  const byName = Object.entries(components.schemas).sort(([a], [b]) => (a < b ? -1 : 1));
+  components.schemas = Object.fromEntries(byName);
 }
 
 function openapiPath(path: string): string {
@@ -67,10 +74,15 @@ function completeOperation({ requestBody, responses }: OpenapiOperation, spec: E
         delete requestBody.content[type];
         continue;
       }
-      requestBody.content[type] =
-        type === JSON_TYPE
-          ? { schema, ...(spec.example !== undefined && { example: spec.example }) }
-          : { schema: { type: "string", description: type === NDJSON_TYPE ? NDJSON_DESCRIPTION : LINES_DESCRIPTION } };
+      // The example of a body with several types is JSON.
+      const hasExample = type === JSON_TYPE ? spec.example !== undefined : typeof spec.example === "string";
+      requestBody.content[type] = {
+        schema:
+          type === JSON_TYPE
+            ? schema
+            : { type: "string", description: type === NDJSON_TYPE ? NDJSON_DESCRIPTION : LINES_DESCRIPTION },
+        ...(hasExample && { example: spec.example }),
+      };
     }
   }
   for (const [status, { content = {} }] of Object.entries(responses)) {

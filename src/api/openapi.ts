@@ -19,6 +19,7 @@ network flows.
 Every call under \`/v1\` and \`/api/v1\` requires \`Authorization: Bearer <key>\` or, in a browser, the cookie of \`POST /v1/session\`. Responses are \`{ data, meta }\`; lists add \`pagination\`.
 Errors are \`{ error: { code, message, details }, meta }\` and report every fault of the request at once. Times are ISO 8601;
 \`from\` is inclusive and \`to\` exclusive. Unknown parameters and body fields are refused. Bodies may be compressed with gzip.
+Responses are compressed with zstd or gzip where \`Accept-Encoding\` allows it and it pays; the event stream never is.
 
 Integers in events keep every digit, even beyond 2^53, and are JSON numbers; a parser that reads numbers as doubles rounds them.
 

@@ -98,11 +98,13 @@ describe("the error body is sent for", () => {
   test("unknown paths, unsupported methods with Allow, and paths that cannot be decoded", async () => {
     expectProblem(await server.call("GET", "/v1/nothing"), "not_found");
     expectProblem(await server.call("GET", "/v1/events/%E0%A4%A"), "not_found");
-    for (const method of ["GET", "DELETE"]) {
-      const above = await server.call(method, "/v1/collect");
-      expectProblem(above, "not_found");
-      expect(above.body.error.message).toBe("this path does not exist");
-    }
+    const unknown = await server.call("DELETE", "/v1/lists/x/nothing");
+    expectProblem(unknown, "not_found");
+    expect(unknown.body.error.message).toBe("this path does not exist");
+    // The parent of exports, not an event with the id `exports`.
+    const list = await server.call("DELETE", "/v1/events/exports");
+    expectProblem(list, "method_not_allowed");
+    expect(list.headers.allow).toBe("GET, HEAD");
     const wrong = await server.call("PUT", "/v1/events", { body: {} });
     expectProblem(wrong, "method_not_allowed");
     expect(wrong.headers.allow).toBe("GET, HEAD, POST");
@@ -425,7 +427,9 @@ describe("operations", () => {
     const { paths } = (await server.call("GET", "/openapi.json", { key: null })).body;
     const examples = Object.entries<any>(paths).flatMap(([path, operations]) =>
       Object.entries<any>(operations).flatMap(([method, { requestBody }]) =>
-        requestBody ? [{ method, path, body: requestBody.content["application/json"].example }] : [],
+        requestBody?.content["application/json"]
+          ? [{ method, path, body: requestBody.content["application/json"].example }]
+          : [],
       ),
     );
     expect(examples.length).toBeGreaterThan(15);
@@ -450,9 +454,14 @@ describe("operations", () => {
         "/v1/session": { key: server.key.secret },
       };
       const sent = path in real ? { ...body, ...real[path] } : body;
-      const target = path.replace("{id}", id).replace("{name}", "talk").replace("{token}", token);
+      const target = path
+        .replace("{id}", id)
+        .replace("{name}", path.startsWith("/v1/lists") ? "contractors" : "talk")
+        .replace("{token}", token);
       const answer = await server.call(method.toUpperCase(), target, { body: sent });
-      expect([200, 201], `${path} ${answer.text}`).toContain(answer.status);
+      // The body is valid, but this server has no channel.
+      const accepted = path === "/v1/notifications/test" ? [409] : [200, 201];
+      expect(accepted, `${path} ${answer.text}`).toContain(answer.status);
     }
   });
 });

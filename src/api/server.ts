@@ -21,7 +21,7 @@ import { alertBulkEndpoint } from "./alert-bulk-endpoint.ts";
 import { AlertDetails } from "./alert-detail.ts";
 import { alertEventEndpoints } from "./alert-event-endpoints.ts";
 import { alertEndpoints } from "./alert-endpoints.ts";
-import { alertQuerySchema } from "./alert-query.ts";
+import { alertQuerySchema } from "./alert-query-schema.ts";
 import { alertExportEndpoints } from "./alert-export-endpoints.ts";
 import { alertWorkEndpoints } from "./alert-work-endpoints.ts";
 import { analysisEndpoints, type Analyse } from "./analysis-endpoints.ts";
@@ -29,6 +29,7 @@ import { createAuthenticate, requireScopes, type Authenticate, type Credentials 
 import { RequestBodies, ClientDisconnected, type MinimumRate } from "./body.ts";
 import { respondToMalformedRequest } from "./malformed-request.ts";
 import { channelEndpoints, type ChannelEndpointOptions } from "./channel-endpoints.ts";
+import { addCompression } from "./compression.ts";
 import { collectEndpoints } from "./collect-endpoints.ts";
 import { collectorEndpoints, type GetCollectorStatuses } from "./collector-endpoints.ts";
 import { limitConnections } from "./connections.ts";
@@ -132,6 +133,7 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
   addRequestMetrics(app, registry);
   serveConsole(app, options.consolePages);
   addAdmission(app, { authenticate, sessions, limits, now });
+  addCompression(app, { isConstant: isDocumentation });
   const sources = sourceNames(settings.platform);
   const querySchema = alertQuerySchema(sources);
   const details = new AlertDetails({ store, findRule: (id) => rulebook.find(id) });
@@ -384,8 +386,11 @@ function tokenOf(request: FastifyRequest): string | undefined {
 
 function isPublic(request: FastifyRequest): boolean {
   const route = request.routeOptions.url;
-  if (route === undefined) return false;
-  return STATUS_PATHS.includes(route) || route === DOCS_PATH || route.startsWith(`${DOCS_PATH}/`);
+  return (route !== undefined && STATUS_PATHS.includes(route)) || isDocumentation(request);
+}
+
+function isDocumentation({ routeOptions: { url: route } }: FastifyRequest): boolean {
+  return route === DOCUMENT_PATH || route === DOCS_PATH || route?.startsWith(`${DOCS_PATH}/`) === true;
 }
 
 /** Sends every error in the error body, including those of the framework. */

@@ -28,15 +28,15 @@ const TYPES: Readonly<Record<string, string>> = {
 
 /** Suffixes of compressed copies, by content encoding; the preferred encoding comes first. */
 const ENCODINGS = { br: ".br", gzip: ".gz" } as const;
-export type Encoding = keyof typeof ENCODINGS;
-export const ENCODING_NAMES = Object.keys(ENCODINGS) as Encoding[];
+export type FileEncoding = keyof typeof ENCODINGS;
+export const ENCODING_NAMES = Object.keys(ENCODINGS) as FileEncoding[];
 
 export interface ConsoleFile {
   readonly type: string;
   /** A hash of the content. */
   readonly tag: string;
   readonly plain: Buffer;
-  readonly compressed: Partial<Readonly<Record<Encoding, Buffer>>>;
+  readonly compressed: Partial<Readonly<Record<FileEncoding, Buffer>>>;
 }
 
 /** Files by URL path, such as `/assets/index-1a2b3c.js`. */

@@ -5,7 +5,7 @@ import {
   readConsoleBuild,
   type ConsoleBuild,
   type ConsoleFile,
-  type Encoding,
+  type FileEncoding,
 } from "./console-files.ts";
 
 // Serves the built console. Each of its screens has an address of its own, which a browser may reload: any path that it
@@ -126,7 +126,7 @@ function isNavigation(accept = ""): boolean {
 }
 
 /** The preferred encoding that the file has and the client accepts; undefined: none. */
-function acceptedEncoding({ compressed }: ConsoleFile, header: string): Encoding | undefined {
+function acceptedEncoding({ compressed }: ConsoleFile, header: string): FileEncoding | undefined {
   const accepted = new Set(
     header
       .toLowerCase()

@@ -54,6 +54,9 @@ ignore parameters.
 A body may be gzipped (\`Content-Encoding: gzip\`). The settings \`body_limits\` limit its decompressed size: by default to
 ${defaultOf("body_limits.submit_bytes")} bytes, and to ${defaultOf("body_limits.batch_bytes")} for batches, rule imports and collected data.
 
+Responses from 4 KiB on, exports included, are compressed with zstd or gzip if \`Accept-Encoding\` allows it. The event stream,
+Parquet files and responses with a new key never are.
+
 ## Time ranges
 
 \`from\` is inclusive, \`to\` exclusive. Each is an ISO 8601 time with an offset or \`Z\`, a date (midnight UTC), or relative to the

@@ -8,7 +8,7 @@ import { testMessage } from "./test-message.ts";
 /** Limit for one attempt: somebody waits for the answer. */
 const TEST_MS_MAX = 20_000;
 /** Tests of one channel within the window, whoever asks: a test must not be a way to flood people. */
-export const TESTS_MAX = 5;
+const TESTS_MAX = 5;
 const WINDOW_MS = 600_000;
 
 export interface ChannelTestsOptions {

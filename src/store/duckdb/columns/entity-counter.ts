@@ -73,8 +73,10 @@ export function appendEntities(appender: DuckDBAppender, day: number, counted: C
   for (const [position, value] of values.entries()) {
     appender.appendBigInt(dayNumber);
     appender.appendUTinyInt(kinds[position]!);
-    appender.appendVarchar(value);
-    appender.appendVarchar(foldCase(value));
+    const folded = foldCase(value);
+    if (folded === value) appender.appendNull();
+    else appender.appendVarchar(value);
+    appender.appendVarchar(folded);
     appender.appendBigInt(BigInt(events[position]!));
     appender.appendBigInt(BigInt(firstMs[position]!));
     appender.appendBigInt(BigInt(lastMs[position]!));

@@ -1,6 +1,9 @@
 // The tables of entities in the columns.
 
-/** The columns of a table of entities, in the order in which `appendEntities` writes them. `folded` is the value in lower case. */
+/**
+ * The columns of a table of entities, in the order in which `appendEntities` writes them. `folded` is the value in lower case;
+ * `value` is null if it is the same, as for most, so that a search decompresses one text of each row and not two.
+ */
 export const ENTITY_COLUMN_LIST =
   "day BIGINT, kind UTINYINT, value VARCHAR, folded VARCHAR, events BIGINT, first_ts BIGINT, last_ts BIGINT";
 

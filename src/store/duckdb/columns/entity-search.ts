@@ -61,7 +61,9 @@ async function readSnapshot(
 ): Promise<FoundEntities> {
   const parameters = new Parameters(undefined, segments);
   const needle = parameters.bind(foldCase(search));
-  const test = isWhole ? `value = ${parameters.bind(search)}` : `contains(folded, ${needle})`;
+  const test = isWhole
+    ? `folded = ${needle} AND coalesce(value, folded) = ${parameters.bind(search)}`
+    : `contains(folded, ${needle})`;
   const codes = kinds?.map((kind) => ENTITY_KINDS.indexOf(kind)).join(", ");
   const matching = (from: string) =>
     `SELECT ${ENTITY_COLUMNS} FROM ${from} WHERE day >= ${fromMs} AND day < ${toMs}
@@ -72,8 +74,8 @@ async function readSnapshot(
   ];
   const found = await run(
     `SELECT kind, value, events, first_ts, last_ts, count(*) OVER () AS total FROM
-       (SELECT kind, value, any_value(folded) AS folded, sum(events) AS events, min(first_ts) AS first_ts, max(last_ts) AS last_ts
-        FROM (${parts.join(" UNION ALL ")}) GROUP BY kind, value)
+       (SELECT kind, coalesce(value, folded) AS value, folded, sum(events) AS events, min(first_ts) AS first_ts, max(last_ts) AS last_ts
+        FROM (${parts.join(" UNION ALL ")}) AS entities GROUP BY kind, entities.value, folded)
      ORDER BY folded = ${needle} DESC, starts_with(folded, ${needle}) DESC, last_ts DESC, kind, value LIMIT ${limit}`,
     parameters,
   );

@@ -68,8 +68,8 @@ export class EntityTable {
   /** Adds the entities in a table that belong to this segment. */
   async add(table: string, segment: number): Promise<void> {
     await this.#writer.run(
-      `INSERT INTO entities SELECT day, kind, value, any_value(folded), sum(events)::BIGINT, min(first_ts), max(last_ts), ${segment}
-       FROM ${table} GROUP BY day, kind, value`,
+      `INSERT INTO entities SELECT day, kind, value, folded, sum(events)::BIGINT, min(first_ts), max(last_ts), ${segment}
+       FROM ${table} GROUP BY day, kind, value, folded`,
     );
   }
 
@@ -98,9 +98,12 @@ export class EntityTable {
     if (days.length === 0) return [];
     const counts = `SELECT day, count(*) FROM entities WHERE day IN (${days.join(", ")}) GROUP BY day`;
     const due: number[] = [];
-    for (const [day, rows] of await queryRows(this.#writer, counts)) {
-      this.#rows.set(Number(day), Number(rows));
-      if (Number(rows) > 2 * (this.#merged.get(Number(day)) ?? 0) + UNMERGED_ROWS_MAX) due.push(Number(day));
+    for (const [key, value] of await queryRows(this.#writer, counts)) {
+      const [day, rows] = [Number(key), Number(value)];
+      // The first rows of a day come from one segment, where each entity has one row.
+      if (!this.#rows.has(day)) this.#merged.set(day, rows);
+      this.#rows.set(day, rows);
+      if (rows > 2 * (this.#merged.get(day) ?? 0) + UNMERGED_ROWS_MAX) due.push(day);
     }
     return due;
   }
@@ -109,8 +112,8 @@ export class EntityTable {
   async merge(day: number): Promise<void> {
     await this.#writer.run(
       `CREATE OR REPLACE TEMP TABLE merged_entities AS
-       SELECT day, kind, value, any_value(folded) AS folded, sum(events)::BIGINT AS events, min(first_ts) AS first_ts,
-         max(last_ts) AS last_ts FROM entities WHERE day = ${day} GROUP BY day, kind, value`,
+       SELECT day, kind, value, folded, sum(events)::BIGINT AS events, min(first_ts) AS first_ts,
+         max(last_ts) AS last_ts FROM entities WHERE day = ${day} GROUP BY day, kind, value, folded`,
     );
     await this.#writer.run(`DELETE FROM entities WHERE day = ${day}`);
     await this.#writer.run(`INSERT INTO entities SELECT ${ENTITY_COLUMNS}, ${MERGED} FROM merged_entities`);

@@ -1,6 +1,6 @@
 import type { AlertSummary } from "../../../model/alert.ts";
 import type { AlertCells } from "./alert-columns.ts";
-import { alertFields } from "./alert-fields.ts";
+import { alertFields } from "./alert-row-fields.ts";
 import type { Statements } from "./prepared-statements.ts";
 
 // The narrow row of an alert, which holds the fields that lists use.

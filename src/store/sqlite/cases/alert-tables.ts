@@ -32,7 +32,7 @@ import { QueryRefused } from "../../ports/store-errors.ts";
 import { textWords } from "../../search/indexed-words.ts";
 import type { TimeSlices } from "../../queries/time-slices.ts";
 import { AlertColumns, type AlertCells, type Selection } from "./alert-columns.ts";
-import { RelatedEvents } from "./alert-fields.ts";
+import { RelatedEvents } from "./alert-row-fields.ts";
 import { CELLS, cellsIn, cellsOf, entitiesText, writeRow, type CellRow } from "./alert-row.ts";
 import { alertTexts } from "../../search/text-matcher.ts";
 import { AlertQueries } from "../alert-query/alert-query.ts";

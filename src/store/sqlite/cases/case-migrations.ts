@@ -1,5 +1,5 @@
 import type { Migrations } from "../migrations.ts";
-import { addAlertFields } from "./alert-fields.ts";
+import { addAlertFields } from "./alert-row-fields.ts";
 import { ALERT_SCHEMA, TAGS_SCHEMA } from "./alert-tables.ts";
 import { DEFINITIONS_SCHEMA } from "./definition-table.ts";
 import { OLDER_EVENTS_SCHEMA } from "./older-events.ts";
