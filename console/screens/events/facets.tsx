@@ -38,7 +38,7 @@ export function Facets({ question, filter, onFilter }: FacetsProps) {
     return <Failure error={values.error} onRetry={() => void values.refetch()} />;
   }
   return (
-    <div className={`space-y-1 ${values.isPlaceholderData ? "opacity-60" : ""}`}>
+    <div aria-busy={values.isPlaceholderData} className={`space-y-1 ${values.isPlaceholderData ? "opacity-60" : ""}`}>
       {FACETS.map((facet) => (
         <FacetPart
           key={facet.field}

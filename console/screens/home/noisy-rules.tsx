@@ -11,7 +11,7 @@ export function NoisyRules({ span }: { span: TimeSpan }) {
   return (
     <>
       <SectionHeading>Noisiest rules</SectionHeading>
-      <div className={`min-h-56 ${rules.isPlaceholderData ? "opacity-60" : ""}`}>
+      <div aria-busy={rules.isPlaceholderData} className={`min-h-56 ${rules.isPlaceholderData ? "opacity-60" : ""}`}>
         {rules.error !== null && rules.data === undefined ? (
           <Failure error={rules.error} onRetry={() => void rules.refetch()} />
         ) : rules.data === undefined ? (
