@@ -37,18 +37,23 @@ export function HoverLayer(props: HoverLayerProps) {
   useEffect(() => {
     const element = plot.current;
     if (element === null) return;
-    const move = (event: PointerEvent) => {
-      if (event.pointerType === "touch") return;
-      const { left, top } = element.getBoundingClientRect();
-      const x = event.clientX - left;
-      const y = event.clientY - top;
-      const next = { x, y, ...(event.buttons === 0 ? found(props, x, y) : NOTHING) };
-      setHover(next);
-      if (next.id !== hover?.id) onMark?.(next.id);
-    };
     const leave = () => {
       setHover(undefined);
       onMark?.(undefined);
+    };
+    const move = (event: PointerEvent) => {
+      if (event.pointerType === "touch") return;
+      // A hand that drags is not pointing at anything.
+      if (event.buttons !== 0) {
+        if (hover !== undefined) leave();
+        return;
+      }
+      const { left, top } = element.getBoundingClientRect();
+      const x = event.clientX - left;
+      const y = event.clientY - top;
+      const next = { x, y, ...found(props, x, y) };
+      setHover(next);
+      if (next.id !== hover?.id) onMark?.(next.id);
     };
     element.addEventListener("pointermove", move);
     element.addEventListener("pointerleave", leave);
