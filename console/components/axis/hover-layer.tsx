@@ -66,13 +66,14 @@ export function HoverLayer(props: HoverLayerProps) {
   const atMs = view.fromMs + (hover.x / width) * (view.toMs - view.fromMs);
   return (
     <div className="pointer-events-none absolute inset-0" aria-hidden>
-      <div className="absolute top-0 bottom-0 w-px bg-accent" style={{ left: hover.x }} />
+      {/* Over the ruler, which stays in sight as well. */}
       <div
-        className="absolute top-1 w-16 rounded bg-accent py-px text-center text-2xs font-semibold text-accent-ink"
-        style={{ left: Math.min(width - 64, Math.max(0, hover.x - 32)) }}
+        className="sticky top-1 z-20 w-16 rounded bg-accent py-px text-center text-2xs font-semibold text-accent-ink"
+        style={{ marginLeft: Math.min(width - 64, Math.max(0, hover.x - 32)) }}
       >
         {clockSeconds(atMs)}
       </div>
+      <div className="absolute top-0 bottom-0 w-px bg-accent" style={{ left: hover.x }} />
       {hover.tells !== undefined && (
         <div
           className="absolute z-10 w-max rounded-md border border-line2 bg-raised px-2.5 py-1.5 text-xs text-ink shadow-(--shadow)"
