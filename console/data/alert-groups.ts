@@ -1,7 +1,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import type { AlertFilters } from "./alerts.ts";
-import { searchAlerts, type SearchBucket } from "./alert-search.ts";
-import type { Severity } from "./client.ts";
+import { intervalOf, searchAlerts, type SearchAnswer, type SearchBucket } from "./alert-search.ts";
+import { answered, api, type Alert, type Severity } from "./client.ts";
 import { SEVERITIES } from "./severity.ts";
 
 // Alerts by rule, counted by the service: a group of ten thousand costs as much as one of two.
@@ -16,8 +16,8 @@ export interface AlertGroup {
   /** The highest; null: none is analysed. */
   readonly score: number | null;
   readonly lastMs: number;
-  /** A few of the titles, to find the words that they share. */
-  readonly titles: readonly string[];
+  /** A few of its latest alerts, to name it by the words that they share; none of a group that was quiet lately. */
+  readonly samples: readonly Pick<Alert, "title" | "group" | "entities">[];
   readonly assignees: readonly string[];
   /** Some have nobody. */
   readonly isPartlyUnassigned: boolean;
@@ -26,7 +26,9 @@ export interface AlertGroup {
 
 /** Rules past this are left out; a site has a few hundred. */
 const GROUPS_MAX = 1000;
-const TITLES_MAX = 5;
+/** Alerts that come with the counts. Titles are not aggregated: that would read every alert. */
+const SAMPLES_MAX = 100;
+const SAMPLES_PER_GROUP_MAX = 5;
 const PEOPLE_MAX = 3;
 
 export const alertGroupsQuery = (filters: AlertFilters, stepMs: number, generation: number) =>
@@ -34,42 +36,40 @@ export const alertGroupsQuery = (filters: AlertFilters, stepMs: number, generati
     queryKey: ["alerts", "groups", filters, stepMs, generation],
     staleTime: Number.POSITIVE_INFINITY,
     queryFn: async ({ signal }) => {
-      const { aggregations, total } = await searchAlerts(
-        filters,
-        {
-          rules: {
-            terms: { field: "rule_name", size: GROUPS_MAX },
-            aggs: {
-              severities: { terms: { field: "severity", size: SEVERITIES.length } },
-              sources: { terms: { field: "source", size: 1 } },
-              titles: { terms: { field: "title", size: TITLES_MAX } },
-              people: { terms: { field: "assignee", size: PEOPLE_MAX } },
-              assigned: { count: { field: "assignee" } },
-              events: { stats: { field: "event_count" } },
-              score: { stats: { field: "ai_analysis.threat_score" } },
-              last: { stats: { field: "last_event_at" } },
-              when: { histogram: { field: "last_event_at", interval: `${Math.round(stepMs / 1000)}s` } },
-            },
+      const aggs = {
+        rules: {
+          terms: { field: "rule_name", size: GROUPS_MAX },
+          aggs: {
+            severities: { terms: { field: "severity", size: SEVERITIES.length } },
+            sources: { terms: { field: "source", size: 1 } },
+            people: { terms: { field: "assignee", size: PEOPLE_MAX } },
+            assigned: { count: { field: "assignee" } },
+            events: { stats: { field: "event_count" } },
+            score: { stats: { field: "ai_analysis.threat_score" } },
+            last: { stats: { field: "last_event_at" } },
+            when: { histogram: { field: "last_event_at", interval: intervalOf(stepMs) } },
           },
         },
-        signal,
-      );
-      return { total, groups: aggregations["rules"]!.buckets!.map(readGroup) };
+      };
+      const { aggregations, total, atMs, results } = await searchAlerts(filters, { aggs, latest: SAMPLES_MAX, signal });
+      const groups = aggregations["rules"]!.buckets!.map((bucket) => readGroup(bucket, results));
+      return { total, atMs, groups };
     },
   });
 
-function readGroup(bucket: SearchBucket): AlertGroup {
-  const part = (name: string) => bucket[name] as Exclude<SearchBucket[string], string | number>;
+function readGroup(bucket: SearchBucket, latest: readonly Alert[]): AlertGroup {
+  const part = (name: string) => bucket[name] as SearchAnswer;
   const keys = (name: string) => part(name).buckets!.map(({ key }) => String(key));
+  const rule = String(bucket.key);
   return {
-    rule: String(bucket.key),
+    rule,
     count: bucket.count,
     severity: SEVERITIES.find((severity) => keys("severities").includes(severity)) ?? "info",
     source: keys("sources")[0] ?? "custom",
     eventCount: part("events").sum ?? 0,
     score: numberOf(part("score").max),
     lastMs: Date.parse(String(part("last").max)),
-    titles: keys("titles"),
+    samples: latest.filter((alert) => alert.rule_name === rule).slice(0, SAMPLES_PER_GROUP_MAX),
     assignees: keys("people"),
     isPartlyUnassigned: (part("assigned").value ?? 0) < bucket.count,
     when: part("when")
@@ -79,3 +79,14 @@ function readGroup(bucket: SearchBucket): AlertGroup {
 }
 
 const numberOf = (value: unknown) => (typeof value === "number" ? value : null);
+
+/** A few alerts of a group that has none among the latest of the list. */
+export const groupSamplesQuery = (filters: AlertFilters, rule: string) =>
+  queryOptions({
+    queryKey: ["alerts", "samples", filters, rule],
+    staleTime: Number.POSITIVE_INFINITY,
+    queryFn: async ({ signal }): Promise<AlertGroup["samples"]> => {
+      const query = { ...filters, rule_name: [rule], limit: SAMPLES_PER_GROUP_MAX };
+      return (await answered(api.GET("/v1/alerts", { params: { query: query as never }, signal }))).data;
+    },
+  });

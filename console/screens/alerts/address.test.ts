@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { readList, readStoredView, toFilters, viewSearch, writeFilter } from "./address.ts";
+import { readList, readStoredView, toFilters, viewSearch, writeFilters } from "./address.ts";
 
 const RANGE = { fromMs: Date.parse("2026-11-10T00:00:00Z"), toMs: undefined };
 
@@ -37,7 +37,12 @@ describe("a change of a filter", () => {
     ["added", "tag", "vip", { tag: "vip" }],
     ["set back to that of the view", "severity", "critical,high", { severity: undefined }],
     ["taken away that the view does not have", "tag", undefined, { tag: undefined }],
-  ] as const)("%s", (_how, name, text, expected) => expect(writeFilter(state, name, text)).toEqual(expected));
+  ] as const)("%s", (_how, name, text, expected) => expect(writeFilters(state, { [name]: text })).toEqual(expected));
+
+  test("that takes the last one away shows everything", () => {
+    const written = writeFilters(readList({ status: "open" }, []), { status: undefined });
+    expect(readList(written, []).filters).toEqual({});
+  });
 });
 
 test("a stored view is read as it was written", () => {

@@ -38,13 +38,13 @@ export interface View {
   readonly density?: "comfortable" | "compact" | undefined;
 }
 
-export const BUILT_IN_VIEWS = [
+export const BUILT_IN_VIEWS: readonly View[] = [
   { id: "todo", name: "To do", filters: { status: "open", severity: "critical,high" } },
   { id: "mine", name: "Mine", filters: { status: "open,acknowledged", assignee: ME } },
   { id: "in-hand", name: "In hand", filters: { status: "acknowledged" } },
   { id: "all", name: "All open", filters: { status: "open,acknowledged" } },
   { id: "resolved", name: "Resolved", filters: { status: "resolved" }, grouping: "none", sort: "created_at" },
-] as const satisfies readonly View[];
+];
 
 type Search = Readonly<Record<string, string | undefined>>;
 
@@ -73,7 +73,7 @@ const oneOf = <Value extends string>(values: readonly Value[], text: string | un
 export function readList(search: Search, saved: readonly View[]): ListState {
   const explicit = explicitFilters(search);
   const hasExplicit = Object.keys(explicit).length > 0;
-  const id = search["view"] ?? (hasExplicit ? undefined : BUILT_IN_VIEWS[0].id);
+  const id = search["view"] ?? (hasExplicit ? undefined : BUILT_IN_VIEWS[0]!.id);
   const view = [...BUILT_IN_VIEWS, ...saved].find((each) => each.id === id);
   const merged: Partial<Record<FilterName, string>> = { ...view?.filters, ...explicit };
   for (const name of FILTER_NAMES) if (merged[name] === ANY) delete merged[name];
@@ -91,11 +91,17 @@ export function readList(search: Search, saved: readonly View[]): ListState {
 
 const isSame = (a: FilterTexts, b: FilterTexts) => FILTER_NAMES.every((name) => a[name] === b[name]);
 
-/** The part of the address that changes one filter; undefined takes it away. */
-export function writeFilter(state: ListState, name: FilterName, text: string | undefined): Record<string, string | undefined> {
-  const inView = state.view?.filters[name];
-  if (text === undefined) return { [name]: inView === undefined ? undefined : ANY };
-  return { [name]: text === inView ? undefined : text };
+/** The part of the address that changes some filters; undefined takes one away. */
+export function writeFilters(state: ListState, changes: FilterTexts): Record<string, string | undefined> {
+  const written: Record<string, string | undefined> = {};
+  for (const [name, text] of Object.entries(changes) as [FilterName, string | undefined][]) {
+    const inView = state.view?.filters[name];
+    if (text === undefined) written[name] = inView === undefined ? undefined : ANY;
+    else written[name] = text === inView ? undefined : text;
+  }
+  const left = FILTER_NAMES.some((name) => (name in changes ? changes[name] : state.filters[name]) !== undefined);
+  // Without a view and without filters, an address means the first view, not everything.
+  return state.view === undefined && !left ? { ...written, view: "all", status: ANY } : written;
 }
 
 /** Everything that a view keeps, as it is typed in the address. */

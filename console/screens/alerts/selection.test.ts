@@ -9,7 +9,8 @@ const SIZES = new Map([
   ["s", 1],
 ]);
 
-const picked = (selection: ReturnType<typeof withRow>) => LOADED.filter((row) => isSelected(selection, row)).map(({ id }) => id);
+const picked = (selection: ReturnType<typeof withRow>) =>
+  LOADED.filter((row) => isSelected(selection, row)).map(({ id }) => id);
 
 describe("a selection", () => {
   test("starts with nothing, and ends with nothing when the last row leaves", () => {

@@ -40,7 +40,8 @@ export function withRow(selection: Selection, row: Selectable, on: boolean, load
   } else if (on) {
     ids.add(row.id);
   } else if (rules.delete(row.rule)) {
-    for (const each of loaded) if (each.kind === "alert" && each.rule === row.rule && each.id !== row.id) ids.add(each.id);
+    for (const each of loaded)
+      if (each.kind === "alert" && each.rule === row.rule && each.id !== row.id) ids.add(each.id);
   } else {
     ids.delete(row.id);
   }

@@ -26,7 +26,8 @@ describe("pages of a long list", () => {
 });
 
 describe("the places of rows", () => {
-  const pages = (size: number) => withPage(unread(size, PER_PAGE), 0, { rows: size, next: null, total: size }, PER_PAGE);
+  const pages = (size: number) =>
+    withPage(unread(size, PER_PAGE), 0, { rows: size, next: null, total: size }, PER_PAGE);
   const segments: Segment[] = [
     { rule: "a", isOpen: true, hasHead: true, freshIds: ["new"], pages: pages(3) },
     { rule: "b", isOpen: false, hasHead: true, freshIds: [], pages: pages(50) },
