@@ -71,7 +71,7 @@ export function alertWorkEndpoints(alerts: Alerts, details: AlertDetails): Endpo
       tag: "Alerts",
       summary: "Add and remove tags of an alert",
       description:
-        "Tags that the alert already has, or does not have, are no fault. An alert with more than " +
+        "Tags that the alert already has, or does not have, are no fault, but a tag cannot be in both lists. An alert with more than " +
         `${ALERT_TAGS_MAX} tags after the change is refused with 409.`,
       scopes: ["alerts:write"],
       params: idParams,
