@@ -109,7 +109,19 @@ const flows = createRoute({
 const rules = createRoute({
   getParentRoute: () => root,
   path: "/rules",
-  validateSearch: screenSearch(["search", "source", "severity", "enabled", "sort", "rule", "edit", "alert"]),
+  validateSearch: screenSearch([
+    "tab",
+    "search",
+    "source",
+    "severity",
+    "enabled",
+    "sort",
+    "rule",
+    "edit",
+    "list",
+    "entry",
+    "alert",
+  ]),
   component: lazyRouteComponent(() => import("../screens/rules/rules-screen.tsx"), "RulesScreen"),
 });
 const sources = createRoute({
@@ -130,15 +142,9 @@ const entity = createRoute({
   validateSearch: screenSearch([]),
   component: lazyRouteComponent(() => import("../screens/entity/entity-screen.tsx"), "EntityScreen"),
 });
-const report = createRoute({
-  getParentRoute: () => root,
-  path: "/report",
-  validateSearch: screenSearch([]),
-  component: lazyRouteComponent(() => import("../screens/report/report-screen.tsx"), "ReportScreen"),
-});
 
 export const router = createRouter({
-  routeTree: root.addChildren([index, home, alerts, axis, events, flows, rules, sources, settings, entity, report]),
+  routeTree: root.addChildren([index, home, alerts, axis, events, flows, rules, sources, settings, entity]),
   parseSearch,
   stringifySearch,
   defaultPreload: false,

@@ -3,6 +3,7 @@ import type { ComponentType } from "react";
 import { Icon, type IconName } from "../../components/ui/icons.tsx";
 import { About } from "./about.tsx";
 import { Appearance } from "./appearance.tsx";
+import { Channels } from "./channels.tsx";
 import { Keys } from "./keys.tsx";
 import { Storage } from "./storage.tsx";
 import { Usage } from "./usage.tsx";
@@ -16,6 +17,7 @@ interface Section {
 
 const SECTIONS: readonly Section[] = [
   { id: "keys", name: "Keys", icon: "key-round", Body: Keys },
+  { id: "channels", name: "Channels", icon: "send", Body: Channels },
   { id: "storage", name: "Retention and disk", icon: "hard-drive", Body: Storage },
   { id: "usage", name: "Usage", icon: "gauge", Body: Usage },
   { id: "appearance", name: "Appearance", icon: "sliders-horizontal", Body: Appearance },

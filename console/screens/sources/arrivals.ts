@@ -1,7 +1,7 @@
 import type { Collectors } from "../../data/site.ts";
 import type { Guide } from "../../text/guides/guides.ts";
 import { count } from "../../text/numbers.ts";
-import { sourcesOf } from "./source.ts";
+import { sourcesOf } from "../../data/sources.ts";
 
 // What has arrived at the collector that a guide is about, to tell the first line of a device from what came before.
 

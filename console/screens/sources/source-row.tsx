@@ -2,7 +2,7 @@ import { Sparkline } from "../../components/charts/sparkline.tsx";
 import { ago } from "../../components/time/format.ts";
 import { Icon, type IconName } from "../../components/ui/icons.tsx";
 import { exact, short } from "../../text/numbers.ts";
-import type { Health, Source } from "./source.ts";
+import type { Health, Source } from "../../data/sources.ts";
 
 const HEALTH: Record<Health, { icon: IconName; word: string; look: string }> = {
   receiving: { icon: "circle-check", word: "Receiving", look: "text-good" },

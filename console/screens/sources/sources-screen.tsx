@@ -8,7 +8,7 @@ import { collectorsQuery, siteQuery } from "../../data/site.ts";
 import { count } from "../../text/numbers.ts";
 import { ConnectSheet } from "./connect-sheet.tsx";
 import { SourceRow } from "./source-row.tsx";
-import { sourcesOf } from "./source.ts";
+import { sourcesOf } from "../../data/sources.ts";
 
 const REFRESH_MS = 5000;
 

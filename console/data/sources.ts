@@ -1,4 +1,4 @@
-import type { Collectors } from "../../data/site.ts";
+import type { Collectors } from "./site.ts";
 
 // Exporters, senders and webhooks as one list: what each is, how much it sends, and whether that is well.
 

@@ -1,0 +1,3 @@
+export default function Part(_: any) {
+  return null;
+}
