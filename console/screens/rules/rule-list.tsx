@@ -18,7 +18,7 @@ interface RuleListProps {
   readonly onSort: (sort: Sort) => void;
   /** The row that keys act on. */
   readonly currentId: string | undefined;
-  readonly openId: string | undefined;
+  readonly openName: string | undefined;
   readonly isDimmed: boolean;
   readonly switchingId: string | undefined;
   readonly onOpen: (rule: Rule) => void;
@@ -27,12 +27,12 @@ interface RuleListProps {
 }
 
 export function RuleList(props: RuleListProps) {
-  const { rules, total, sort, onSort, currentId, openId, onNearEnd } = props;
+  const { rules, total, sort, onSort, currentId, openName, onNearEnd } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const { density } = usePreferences();
   const nowMs = useNow();
   const mayWrite = useMay("rules:write");
-  const isNarrow = openId !== undefined;
+  const isNarrow = openName !== undefined;
   const alertsMost = rules.reduce((most, { stats }) => Math.max(most, stats.alerts_7d), 1);
   const list = useVirtualizer({
     count: rules.length,
@@ -109,7 +109,7 @@ export function RuleList(props: RuleListProps) {
             >
               <RuleRow
                 rule={rule}
-                isOpen={rule.id === openId}
+                isOpen={rule.name === openName}
                 isNarrow={isNarrow}
                 isCompact={density === "compact"}
                 alertsMost={alertsMost}

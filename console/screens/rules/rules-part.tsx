@@ -51,23 +51,23 @@ export function RulesPart() {
       void navigate({ replace, search: (previous) => ({ ...previous, ...more }) }),
     [navigate],
   );
-  const [currentId, setCurrent] = useState(search.rule);
+  const [currentName, setCurrent] = useState(search.rule);
   const resting = useRef<ReturnType<typeof setTimeout>>(undefined);
   const open = (rule: Rule) => {
     clearTimeout(resting.current);
-    setCurrent(rule.id);
-    change({ rule: rule.id }, search.rule !== undefined);
+    setCurrent(rule.name);
+    change({ rule: rule.name }, search.rule !== undefined);
   };
   const close = () => change({ rule: undefined });
   const move = (by: 1 | -1) => {
-    const index = rules.findIndex(({ id }) => id === currentId);
+    const index = rules.findIndex(({ name }) => name === currentName);
     const next = rules[index < 0 ? 0 : Math.min(Math.max(index + by, 0), rules.length - 1)];
     if (next === undefined) return;
-    setCurrent(next.id);
+    setCurrent(next.name);
     clearTimeout(resting.current);
-    if (search.rule !== undefined) resting.current = setTimeout(() => change({ rule: next.id }), REST_MS);
+    if (search.rule !== undefined) resting.current = setTimeout(() => change({ rule: next.name }), REST_MS);
   };
-  const current = rules.find(({ id }) => id === currentId);
+  const current = rules.find(({ name }) => name === currentName);
   const edit = (target: string) => change({ edit: target }, false);
   useKeys("list", {
     next: () => move(1),
@@ -115,8 +115,8 @@ export function RulesPart() {
             total={total}
             sort={sort}
             onSort={(next) => change({ sort: next === "name" ? undefined : next })}
-            currentId={currentId}
-            openId={search.rule}
+            currentId={current?.id}
+            openName={search.rule}
             isDimmed={query.isPlaceholderData}
             switchingId={switchingId}
             onOpen={open}
@@ -127,9 +127,9 @@ export function RulesPart() {
       </div>
       {search.rule !== undefined && (
         <RulePanel
-          id={search.rule}
-          listed={rules.find(({ id }) => id === search.rule)}
-          isSwitching={switchingId === search.rule}
+          name={search.rule}
+          listed={rules.find(({ name }) => name === search.rule)}
+          switchingId={switchingId}
           onSwitch={switchTo}
           onEdit={edit}
           onClose={close}

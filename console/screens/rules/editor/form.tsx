@@ -1,8 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { Check, SelectField, TextArea, TextField } from "../../../components/ui/fields.tsx";
+import { channelsQuery } from "../../../data/channels.ts";
 import { SEVERITIES } from "../../../data/client.ts";
-import { channelsQuery, eventFieldsQuery } from "../../../data/rules.ts";
+import { eventFieldsQuery } from "../../../data/rules.ts";
 import { useMay } from "../../../data/session.ts";
 import { siteQuery } from "../../../data/site.ts";
 import { sourceWord } from "../source-words.ts";
