@@ -45,6 +45,12 @@ export const KEYS = {
     onAxis: { keys: ["t"], does: "show on the time axis" },
     copyLink: { keys: ["y"], does: "copy a link" },
   },
+  resolving: {
+    first: { keys: ["1"], does: "a real attack" },
+    second: { keys: ["2"], does: "a false positive" },
+    third: { keys: ["3"], does: "harmless" },
+    fourth: { keys: ["4"], does: "a duplicate" },
+  },
   rules: {
     create: { keys: ["n"], does: "new rule" },
     edit: { keys: ["e"], does: "edit the rule, or a copy of a built-in one" },
@@ -104,6 +110,14 @@ function isTyping(event: KeyboardEvent): boolean {
   );
 }
 
+/** Enter and Space already mean something on what has the focus. */
+function isPressing(event: KeyboardEvent): boolean {
+  const target = event.target instanceof Element ? event.target : null;
+  return (
+    (event.key === "Enter" || event.key === " ") && target?.closest("button, a[href], summary, [role=option]") != null
+  );
+}
+
 function pressed(event: KeyboardEvent): string {
   if (event.ctrlKey) return `Control+${event.key.toLowerCase()}`;
   if (event.metaKey) return `Meta+${event.key.toLowerCase()}`;
@@ -145,7 +159,7 @@ const isFirstOfTwo = (key: string) =>
 /** Called once, at the start. */
 export function listenForKeys(): void {
   addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.altKey || event.isComposing) return;
+    if (event.defaultPrevented || event.altKey || event.isComposing || isPressing(event)) return;
     const key = pressed(event);
     const isChord = /^(Control|Meta)\+/.test(key);
     const mayAct = isChord || (!isTyping(event) && (getPreferences().shortcuts === "on" || key === "Escape"));

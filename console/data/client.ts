@@ -10,8 +10,7 @@ export type Event = Schemas["Event"];
 export type Rule = Schemas["Rule"];
 export type Severity = Event["severity"];
 
-/** Worst first. */
-export const SEVERITIES = ["critical", "high", "medium", "low", "info"] as const satisfies readonly Severity[];
+export { SEVERITIES } from "./severity.ts";
 
 export interface Fault {
   readonly field: string;

@@ -1,4 +1,4 @@
-import { ENTITY_KINDS, type Entity, type EntityKind } from "../components/entities/entity.ts";
+import { ENTITY_FIELDS, ENTITY_KINDS, type Entity, type EntityKind } from "../components/entities/entity.ts";
 import type { Event } from "../data/client.ts";
 import { SENTENCES } from "./sentence-templates.ts";
 
@@ -9,16 +9,7 @@ export type SentencePart = string | Entity;
 type Raw = Readonly<Record<string, unknown>>;
 
 const KIND_OF_FIELD: ReadonlyMap<string, EntityKind> = new Map(
-  Object.entries({
-    address: ["src_ip", "dst_ip", "local_ip", "device_ip"],
-    user: ["user"],
-    door: ["door"],
-    camera: ["camera"],
-    device: ["src_mac", "dst_mac", "host", "src_host", "dst_host", "device", "device_mac"],
-    phone: ["from", "to"],
-  } satisfies Record<(typeof ENTITY_KINDS)[number], readonly string[]>).flatMap(([kind, fields]) =>
-    fields.map((field) => [field, kind as EntityKind] as const),
-  ),
+  ENTITY_KINDS.flatMap((kind) => ENTITY_FIELDS[kind].map((field) => [field, kind] as const)),
 );
 
 /** Where the event does not say. */

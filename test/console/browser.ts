@@ -31,7 +31,7 @@ export function launchBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath: executablePath!, args: FLAGS });
 }
 
-export type Theme = "dark" | "light";
+type Theme = "dark" | "light";
 export const WIDTHS = { desktop: 1440, phone: 390 } as const;
 
 export interface PageOptions {
@@ -96,20 +96,30 @@ export async function openConsole(
   return opened;
 }
 
+/** Waits until nothing that is shown is loading or out of date. */
+export async function settled(page: Page): Promise<void> {
+  await page.waitForFunction(() => document.querySelector("main .animate-pulse, main .opacity-60") === null);
+}
+
 const TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
 
-/** What a tool can find of WCAG 2.2 AA. */
+/** What a tool can find of WCAG 2.2 AA, in both themes. They differ in colours alone. */
 export async function expectAccessible(page: Page): Promise<void> {
-  const { violations } = await new AxeBuilder({ page }).withTags(TAGS).analyze();
-  const faults = violations.map(
-    ({ id, help, nodes }) =>
-      `${id}: ${help}\n${nodes.map(({ html, failureSummary }) => `  ${html}\n  ${failureSummary}`).join("\n")}`,
-  );
+  const faults: string[] = [];
+  for (const theme of ["dark", "light"] as const) {
+    await setTheme(page, theme);
+    const axe = new AxeBuilder({ page });
+    const { violations } = await (theme === "dark" ? axe.withTags(TAGS) : axe.withRules("color-contrast")).analyze();
+    for (const { id, help, nodes } of violations) {
+      const places = nodes.map(({ html, failureSummary }) => `  ${html}\n  ${failureSummary}`);
+      faults.push(`${theme}: ${id}: ${help}\n${places.join("\n")}`);
+    }
+  }
   expect(faults.join("\n\n")).toBe("");
 }
 
 /** Waits until colours have faded over: a check in between would measure neither theme. */
-export async function setTheme(page: Page, theme: Theme): Promise<void> {
+async function setTheme(page: Page, theme: Theme): Promise<void> {
   await page.evaluate(async (value) => {
     localStorage.setItem("theme", value);
     document.documentElement.dataset["theme"] = value;

@@ -10,6 +10,16 @@ export interface Entity {
   readonly value: string;
 }
 
+/** The fields of `raw` that name one. */
+export const ENTITY_FIELDS: Readonly<Record<EntityKind, readonly string[]>> = {
+  address: ["src_ip", "dst_ip", "local_ip", "device_ip"],
+  user: ["user"],
+  door: ["door"],
+  camera: ["camera"],
+  device: ["src_mac", "dst_mac", "host", "src_host", "dst_host", "device", "device_mac"],
+  phone: ["from", "to"],
+};
+
 export const ENTITY_ICON: Record<EntityKind, IconName> = {
   address: "globe",
   user: "user-round",

@@ -25,7 +25,11 @@ export function Button({ children, look = "plain", icon, hint, className = "", .
     >
       {icon !== undefined && <Icon name={icon} size={14} />}
       {children}
-      {hint !== undefined && <kbd aria-hidden>{hint}</kbd>}
+      {hint !== undefined && (
+        <kbd aria-hidden className="max-md:hidden">
+          {hint}
+        </kbd>
+      )}
     </button>
   );
 }

@@ -1,4 +1,4 @@
-import { useId, type InputHTMLAttributes, type ReactNode, type TextareaHTMLAttributes } from "react";
+import { useId, type ComponentProps, type ReactNode } from "react";
 
 // Inputs with a visible label. A fault stands under the field that it is about.
 
@@ -56,7 +56,7 @@ export function TextField({
   isLabelHidden = false,
   className = "",
   ...rest
-}: FieldProps & InputHTMLAttributes<HTMLInputElement>) {
+}: FieldProps & ComponentProps<"input">) {
   const id = useId();
   return (
     <Labelled id={id} label={label} hint={hint} fault={fault} isLabelHidden={isLabelHidden}>
@@ -72,7 +72,7 @@ export function TextArea({
   isLabelHidden = false,
   className = "",
   ...rest
-}: FieldProps & TextareaHTMLAttributes<HTMLTextAreaElement>) {
+}: FieldProps & ComponentProps<"textarea">) {
   const id = useId();
   return (
     <Labelled id={id} label={label} hint={hint} fault={fault} isLabelHidden={isLabelHidden}>
@@ -122,7 +122,7 @@ interface CheckProps {
 
 export function Check({ label, checked, onChange, disabled = false }: CheckProps) {
   return (
-    <label className="inline-flex items-center gap-2 text-sm">
+    <label className="inline-flex min-h-6 items-center gap-2 text-sm">
       <input
         type="checkbox"
         checked={checked}

@@ -1,0 +1,68 @@
+import { describe, expect, test } from "vitest";
+import type { Change } from "../../../data/alert-changes.ts";
+import type { Alert, AlertDetail } from "../../../data/client.ts";
+import { alertLike } from "../alert.fixture.ts";
+import { afterChange, bulkWords, conflictWords, doneWords, undoOf } from "./outcome-words.ts";
+
+const NOW_MS = Date.parse("2026-11-15T09:00:00Z");
+const entry = (kind: "resolved" | "commented", at: string) => ({ id: at, kind, at, actor: "eva" });
+
+test("who was faster is said with the time", () => {
+  const timeline = [entry("resolved", "2026-11-15T08:59:56Z"), entry("commented", "2026-11-15T08:59:58Z")];
+  expect(conflictWords({ timeline } as unknown as AlertDetail, NOW_MS)).toBe(
+    "Resolved 4 s ago by eva; nothing was changed",
+  );
+});
+
+test("a conflict without a move says the status", () => {
+  expect(conflictWords({ timeline: [], status: "resolved" } as unknown as AlertDetail, NOW_MS)).toContain(
+    "is resolved",
+  );
+});
+
+test("many alerts: what was done, refused and left", () => {
+  const failed = [{ id: "alt_1", message: "the alert is resolved" }];
+  const result = { succeeded: [], succeededCount: 10_000, failed, failedCount: 1, remaining: 5 };
+  expect(bulkWords({ action: "acknowledge" }, result)).toBe(
+    "Acknowledged 10,000 alerts; 1 was refused: the alert is resolved; 5 are left, do it again for those",
+  );
+});
+
+test.each<[Change, string]>([
+  [{ action: "acknowledge", assignee: "eva@example.com" }, "Acknowledged it for eva@example.com"],
+  [{ action: "resolve", resolution: "benign" }, "Resolved it as harmless"],
+  [{ action: "reopen" }, "Opened it again"],
+  [{ action: "assign", assignee: null }, "Took it from the assignee"],
+  [{ action: "comment", comment: "x" }, "Commented on it"],
+  [{ action: "tag", tags: ["a", "b"] }, "Tagged it a, b"],
+  [{ action: "untag", tags: ["a"] }, "Removed the tag a from it"],
+])("%j", (change, words) => expect(doneWords(change, "it")).toBe(words));
+
+describe("undoing", () => {
+  const before = alertLike({ tags: ["a"] });
+  const undone = (alert: Alert, change: Change) => {
+    const after = afterChange(alert, change);
+    return (undoOf(alert, change) ?? []).reduce(afterChange, after);
+  };
+
+  test.each<[Partial<Alert>, Change]>([
+    [{}, { action: "acknowledge", assignee: "eva@example.com" }],
+    [
+      { status: "acknowledged", assignee: "ben@example.com" },
+      { action: "acknowledge", assignee: "eva@example.com" },
+    ],
+    [{}, { action: "resolve", resolution: "benign" }],
+    [
+      { status: "acknowledged", assignee: "ben@example.com" },
+      { action: "resolve", resolution: "benign" },
+    ],
+    [{}, { action: "assign", assignee: "eva@example.com" }],
+    [{}, { action: "tag", tags: ["a", "b"] }],
+    [{}, { action: "untag", tags: ["a", "z"] }],
+  ])("an alert with %j after %j is as before", (differences, change) => {
+    const alert = { ...before, ...differences };
+    expect(undone(alert, change)).toEqual(alert);
+  });
+
+  test("a comment cannot be undone", () => expect(undoOf(before, { action: "comment", comment: "x" })).toBeUndefined());
+});

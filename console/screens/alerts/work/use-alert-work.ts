@@ -1,0 +1,121 @@
+import { useQueryClient, type QueryClient } from "@tanstack/react-query";
+import { showToast } from "../../../components/ui/toasts.tsx";
+import { changeAlert, changeAlerts, type Change, type Target } from "../../../data/alert-changes.ts";
+import { alertDetailQuery, type AlertPage } from "../../../data/alerts.ts";
+import { answered, api, ApiError, OfflineError, type Alert, type AlertDetail } from "../../../data/client.ts";
+import { recount, replaceAlert } from "../live/use-live-alerts.ts";
+import { failureWords } from "./failure-words.ts";
+import { afterChange, bulkWords, conflictWords, doneWords, undoOf } from "./outcome-words.ts";
+
+// Changes by the reader: sent, shown, told, and taken back.
+
+export interface AlertWork {
+  /** Resolves to false if nothing was changed; the reader has been told why. */
+  one(alert: Alert, change: Change): Promise<boolean>;
+  many(targets: readonly Target[], change: Change): Promise<boolean>;
+  /** Asks for a new score. */
+  analyse(alert: Alert): Promise<void>;
+}
+
+/** An alert of a list, without what only its detail has. */
+function summaryOf(detail: AlertDetail): Alert {
+  const { related_events: _, timeline: __, match: ___, ...summary } = detail;
+  return summary;
+}
+
+function show(client: QueryClient, id: string, detail: AlertDetail | undefined): void {
+  if (detail === undefined) {
+    void client.invalidateQueries({ queryKey: alertDetailQuery(id).queryKey });
+    return;
+  }
+  client.setQueryData(alertDetailQuery(id).queryKey, detail);
+  replaceAlert(client, summaryOf(detail));
+}
+
+async function tellRefusal(client: QueryClient, error: Error, id?: string): Promise<void> {
+  if (id !== undefined && error instanceof ApiError && error.status === 409) {
+    const detail = await client.fetchQuery({ ...alertDetailQuery(id), staleTime: 0 });
+    replaceAlert(client, summaryOf(detail));
+    showToast(conflictWords(detail, Date.now()), { isProblem: true });
+    return;
+  }
+  const words =
+    error instanceof OfflineError ? "The service cannot be reached. Nothing was changed." : failureWords(error);
+  showToast(words, { isProblem: true });
+}
+
+export function useAlertWork(): AlertWork {
+  const client = useQueryClient();
+
+  const one = async (asked: Alert, change: Change): Promise<boolean> => {
+    // A sheet may have been open for a while.
+    const alert: Alert = client.getQueryData(alertDetailQuery(asked.id).queryKey) ?? asked;
+    try {
+      const detail = await changeAlert(alert.id, change);
+      show(client, alert.id, detail);
+      recount(client);
+      const exceptionId = detail?.timeline.findLast(({ kind }) => kind === "resolved")?.exception?.id;
+      const hasException = change.action === "resolve" && change.exception !== undefined && exceptionId !== undefined;
+      const back = undoOf(alert, change);
+      showToast(doneWords(change, "the alert"), {
+        ...(back !== undefined && {
+          undo: () => void undo(alert, back, hasException ? { rule: detail!.rule.id, id: exceptionId } : undefined),
+        }),
+      });
+      return true;
+    } catch (error) {
+      await tellRefusal(client, error as Error, alert.id);
+      return false;
+    }
+  };
+
+  const undo = async (alert: Alert, back: readonly Change[], exception?: { rule: string; id: string }) => {
+    try {
+      for (const change of back) show(client, alert.id, await changeAlert(alert.id, change));
+      if (exception !== undefined) {
+        const path = { id: exception.rule, exception_id: exception.id };
+        await answered(api.DELETE("/v1/rules/{id}/exceptions/{exception_id}", { params: { path } }));
+      }
+      recount(client);
+      showToast("Taken back");
+    } catch (error) {
+      await tellRefusal(client, error as Error, alert.id);
+    }
+  };
+
+  const many = async (targets: readonly Target[], change: Change): Promise<boolean> => {
+    try {
+      const result = await changeAlerts(targets, change);
+      const changed = new Set(result.succeeded);
+      client.setQueriesData<AlertPage>({ queryKey: ["alerts", "page"] }, (page) =>
+        page && page.alerts.some(({ id }) => changed.has(id))
+          ? { ...page, alerts: page.alerts.map((each) => (changed.has(each.id) ? afterChange(each, change) : each)) }
+          : page,
+      );
+      recount(client);
+      // Which alerts were changed is only told of the first hundreds.
+      const canUndo =
+        (change.action === "acknowledge" || change.action === "resolve") && result.succeededCount === changed.size;
+      showToast(bulkWords(change, result), {
+        isProblem: result.failedCount > 0,
+        ...(canUndo && changed.size > 0 && { undo: () => void many([{ ids: [...changed] }], { action: "reopen" }) }),
+      });
+      return result.succeededCount > 0;
+    } catch (error) {
+      await tellRefusal(client, error as Error);
+      return false;
+    }
+  };
+
+  const analyse = async (alert: Alert): Promise<void> => {
+    try {
+      await answered(api.POST("/v1/alerts/{id}/analyze", { params: { path: { id: alert.id } } }));
+      await client.invalidateQueries({ queryKey: alertDetailQuery(alert.id).queryKey });
+      showToast("Scored again");
+    } catch (error) {
+      await tellRefusal(client, error as Error);
+    }
+  };
+
+  return { one, many, analyse };
+}
