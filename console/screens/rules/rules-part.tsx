@@ -1,8 +1,9 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { useKeys } from "../../app/keys.ts";
+import { KEYS, useKeys } from "../../app/keys.ts";
 import { Button } from "../../components/ui/button.tsx";
+import { KeyHints, type KeyHint } from "../../components/ui/key-hints.tsx";
 import { Empty, Failure, Skeleton } from "../../components/ui/states.tsx";
 import { SEVERITIES, type Rule } from "../../data/client.ts";
 import { rulesQuery } from "../../data/rules.ts";
@@ -17,6 +18,14 @@ import { useRuleSwitch } from "./use-rule-switch.ts";
 
 const REST_MS = 150;
 const SOURCES_UNTIL_KNOWN: readonly string[] = [];
+
+const HINTS: readonly KeyHint[] = [
+  [[KEYS.list.next, KEYS.list.previous], "move"],
+  [[KEYS.list.open], "open"],
+  [[KEYS.rules.toggle], "on or off"],
+  [[KEYS.rules.edit], "edit"],
+  [[KEYS.rules.simulate], "try"],
+];
 
 /** The list of rules, and beside it the one that is open. */
 export function RulesPart() {
@@ -124,6 +133,7 @@ export function RulesPart() {
             onNearEnd={loadMore}
           />
         )}
+        <KeyHints hints={HINTS} />
       </div>
       {search.rule !== undefined && (
         <RulePanel

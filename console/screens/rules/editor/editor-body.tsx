@@ -122,7 +122,7 @@ export function EditorBody({ first, existing, copyOf, onClose }: EditorBodyProps
             </Button>
           </div>
         </div>
-        <div className="grid min-h-0 flex-1 grid-cols-[minmax(0,1fr)_minmax(380px,440px)] max-lg:grid-cols-1 max-lg:overflow-y-auto">
+        <div className="grid min-h-0 flex-1 grid-cols-[minmax(0,1fr)_minmax(380px,440px)] max-lg:block max-lg:overflow-y-auto">
           <div className="min-h-0 overflow-y-auto p-4 max-lg:overflow-visible" tabIndex={-1}>
             <div className={`mx-auto flex max-w-4xl flex-col gap-4 ${view === "yaml" ? "h-full min-h-96" : ""}`}>
               <Notice faults={faults} general={general} problem={view === "form" ? undefined : draft.problem} />

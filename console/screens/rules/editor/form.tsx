@@ -47,7 +47,7 @@ export function RuleForm({ rule, isNameFixed, onRule }: RuleFormProps) {
         <TextArea
           label="Description"
           hint="For who gets the alert: what it means, and after an empty line what to do."
-          rows={4}
+          rows={6}
           value={text(rule["description"])}
           onChange={({ target }) => change(["description"], target.value)}
           fault={useFault(["description"])}
