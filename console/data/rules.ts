@@ -75,6 +75,17 @@ export const ruleQuery = (id: string) =>
     queryFn: ({ signal }) => readRule(api.GET("/v1/rules/{id}", { params: { path: { id } }, signal })),
   });
 
+/** The rule with this name, which is how addresses and alerts name it. */
+export const ruleByNameQuery = (name: string) =>
+  queryOptions({
+    queryKey: [RULES, "by-name", name],
+    queryFn: async ({ signal }): Promise<Rule | null> => {
+      const query = { search: `"${name.replaceAll('"', "")}"`, limit: PAGE_SIZE };
+      const { data } = await answered(api.GET("/v1/rules", { params: { query }, signal }));
+      return data.find((rule) => rule.name === name) ?? null;
+    },
+  });
+
 export const createRule = (body: RuleInput) => readRule(api.POST("/v1/rules", { body }));
 
 export function replaceRule(id: string, body: RuleInput, etag: string | null): Promise<ReadRule> {
@@ -127,12 +138,6 @@ export function noteRule(client: QueryClient, read: ReadRule): void {
 }
 
 export const refreshRules = (client: QueryClient) => client.invalidateQueries({ queryKey: [RULES] });
-
-export const channelsQuery = queryOptions({
-  queryKey: ["channels"],
-  staleTime: 60_000,
-  queryFn: async ({ signal }) => (await answered(api.GET("/v1/channels", { signal }))).data,
-});
 
 /** The names of fields that events have, for suggestions. */
 export const eventFieldsQuery = queryOptions({

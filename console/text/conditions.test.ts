@@ -32,7 +32,17 @@ test("groups have their conditions under them, and a negation is said once", () 
     not: { any: [{ field: "raw.a", equals: 1 }, { not: { field: "raw.b", gt: 2 } }] },
   });
   expect(words.phrase).toEqual(["none of these holds:"]);
-  expect(words.inner!.map(({ phrase }) => phraseText(phrase))).toEqual(["the a is 1", "not: the b is more than 2"]);
+  expect(words.inner!.map(({ phrase }) => phraseText(phrase))).toEqual(["the a is 1", "the b is not more than 2"]);
+});
+
+test("a denied test is said with its own verb", () => {
+  const denied = (test: object) => said({ not: { field: "raw.user", ...test } });
+  expect(denied({ starts_with: "a" })).toBe("the person does not start with a");
+  expect(denied({ regex: "^a" })).toBe("the person does not match the pattern ^a");
+  expect(denied({ not_equals: "a" })).toBe("the person is a");
+  expect(denied({ exists: true })).toBe("the person is missing");
+  expect(denied({ equals: true })).toBe("it is not person");
+  expect(said({ not: { keyword: "a" } })).toBe("not: any field contains a");
 });
 
 test("what is no condition does no harm", () => {

@@ -106,28 +106,43 @@ function listed(values: readonly string[], word: "or" | "and"): Phrase {
   return rest === 0 ? parts : [...parts, ` ${word} ${rest} more`];
 }
 
-function testWords(condition: Condition): Phrase {
+/** `is in the network` is `is not in the network`, `starts with` is `does not start with`. */
+function negated(words: string): string {
+  if (words === "is not") return "is";
+  const [first = "", ...rest] = words.split(" ");
+  const verb = first === "is" ? "is not" : `does not ${first.replace(/(?<=ch)es$|s$/, "")}`;
+  return [verb, ...rest].join(" ");
+}
+
+function testWords(condition: Condition, isNot: boolean): Phrase {
   const field = typeof condition["field"] === "string" ? condition["field"] : "";
   const caseWords = condition["ignore_case"] === true ? [" (in upper or lower case)"] : [];
   const name = fieldWords(field);
   for (const [operator, value] of Object.entries(condition)) {
     if (operator === "field" || operator === "ignore_case") continue;
-    if (operator === "exists") return [`${name} ${value === true ? "is given" : "is missing"}`];
-    if (operator === "equals" && typeof value === "boolean") return [`it is ${value ? "" : "not "}${fieldName(field)}`];
+    if (operator === "exists") return [`${name} ${(value === true) !== isNot ? "is given" : "is missing"}`];
+    if (operator === "equals" && typeof value === "boolean") {
+      return [`it is ${value !== isNot ? "" : "not "}${fieldName(field)}`];
+    }
     const otherWords = FIELD_OPERATOR_WORDS.get(operator);
-    if (otherWords !== undefined) return [`${name} ${otherWords} ${fieldWords(String(value))}`, ...caseWords];
+    if (otherWords !== undefined) {
+      return [`${name} ${isNot ? negated(otherWords) : otherWords} ${fieldWords(String(value))}`, ...caseWords];
+    }
     const words = OPERATOR_WORDS.get(operator);
     if (words === undefined) continue;
     const values = Array.isArray(value) ? (value as unknown[]) : [value];
-    if (operator === "cidr" && isInternal(values)) return [`${name} is internal`];
+    if (operator === "cidr" && isInternal(values)) return [`${name} is ${isNot ? "not " : ""}internal`];
     const texts = values.map((each) => valueText(field, each));
     if (field === "enrichment.lists" && (operator === "equals" || operator === "in")) {
-      return ["it is on the watch list ", ...listed(texts, "or")];
+      return [`it is ${isNot ? "not " : ""}on the watch list `, ...listed(texts, "or")];
     }
-    return [`${name} ${words} `, ...listed(texts, "or"), ...caseWords];
+    return [`${name} ${isNot ? negated(words) : words} `, ...listed(texts, "or"), ...caseWords];
   }
   return [`${name} …`];
 }
+
+const isTest = (condition: unknown): condition is Condition =>
+  typeof condition === "object" && condition !== null && "field" in condition;
 
 /** What cannot be a condition is shown as it is written: the service says what is wrong with it. */
 export function conditionWords(condition: unknown): ConditionWords {
@@ -136,7 +151,9 @@ export function conditionWords(condition: unknown): ConditionWords {
   if (Array.isArray(it["any"])) return { phrase: ["one of these holds:"], inner: it["any"].map(conditionWords) };
   if (Array.isArray(it["all"])) return { phrase: ["all of these hold:"], inner: it["all"].map(conditionWords) };
   if ("not" in it) {
-    const { phrase, inner } = conditionWords(it["not"]);
+    const denied = it["not"];
+    if (isTest(denied)) return { phrase: testWords(denied, true) };
+    const { phrase, inner } = conditionWords(denied);
     return inner === undefined
       ? { phrase: ["not: ", ...phrase] }
       : { phrase: [phrase[0] === "one of these holds:" ? "none of these holds:" : "not all of these hold:"], inner };
@@ -145,7 +162,7 @@ export function conditionWords(condition: unknown): ConditionWords {
     const words = Array.isArray(it["keyword"]) ? (it["keyword"] as unknown[]) : [it["keyword"]];
     return { phrase: ["any field contains ", ...listed(words.map(String), "or")] };
   }
-  return { phrase: testWords(it) };
+  return { phrase: testWords(it, false) };
 }
 
 export const phraseText = (phrase: Phrase) =>

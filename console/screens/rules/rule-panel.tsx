@@ -9,10 +9,10 @@ import { SectionHeading } from "../../components/ui/heading.tsx";
 import { Icon } from "../../components/ui/icons.tsx";
 import { Menu } from "../../components/ui/menu.tsx";
 import { SeverityLabel } from "../../components/ui/severity.tsx";
-import { Failure, Skeleton } from "../../components/ui/states.tsx";
+import { Empty, Failure, Skeleton } from "../../components/ui/states.tsx";
 import { Switch } from "../../components/ui/switch.tsx";
 import type { Rule } from "../../data/client.ts";
-import { ruleQuery, simulateRule } from "../../data/rules.ts";
+import { ruleByNameQuery, ruleQuery, simulateRule } from "../../data/rules.ts";
 import { useMay } from "../../data/session.ts";
 import { count, exact, percent } from "../../text/numbers.ts";
 import { dedupWords, descriptionParts, firingWords } from "../../text/rules.ts";
@@ -24,46 +24,50 @@ import { SimulationResult } from "./try-it.tsx";
 import { WhatItLooksFor } from "./what-it-looks-for.tsx";
 
 interface RulePanelProps {
-  readonly id: string;
+  readonly name: string;
   /** As the list knows it, until the rule itself is read. */
   readonly listed: Rule | undefined;
-  readonly isSwitching: boolean;
+  readonly switchingId: string | undefined;
   readonly onSwitch: (rule: Rule, isOn: boolean) => void;
   readonly onEdit: (edit: string) => void;
   readonly onClose: () => void;
 }
 
-export function RulePanel({ id, listed, isSwitching, onSwitch, onEdit, onClose }: RulePanelProps) {
-  const read = useQuery(ruleQuery(id));
-  const rule = read.data?.rule ?? listed;
+export function RulePanel({ name, listed, switchingId, onSwitch, onEdit, onClose }: RulePanelProps) {
+  // A link may lead to a rule that the list does not show.
+  const found = useQuery({ ...ruleByNameQuery(name), enabled: listed === undefined });
+  const id = listed?.id ?? found.data?.id;
+  const read = useQuery({ ...ruleQuery(id ?? ""), enabled: id !== undefined });
+  const rule = read.data?.rule ?? listed ?? found.data ?? undefined;
+  const error = found.error ?? read.error;
   return (
     <aside
       aria-label="Rule"
       className="flex min-h-0 flex-col border-l border-line bg-panel max-lg:fixed max-lg:inset-0 max-lg:z-30 max-lg:border-l-0"
     >
-      {rule === undefined ? (
-        <div className="p-5">
-          {read.error === null ? (
-            <Skeleton className="h-96" />
-          ) : (
-            <>
-              <Failure error={read.error} onRetry={() => void read.refetch()} />
-              <div className="text-center">
-                <Button onClick={onClose}>Close</Button>
-              </div>
-            </>
-          )}
-        </div>
-      ) : (
+      {rule !== undefined ? (
         <Body
           key={rule.id}
           rule={rule}
           warnings={read.data?.warnings ?? []}
-          isSwitching={isSwitching}
+          isSwitching={switchingId === rule.id}
           onSwitch={(isOn) => onSwitch(rule, isOn)}
           onEdit={onEdit}
           onClose={onClose}
         />
+      ) : error !== null || found.data === null ? (
+        <div className="p-5 text-center">
+          {error === null ? (
+            <Empty title={`There is no rule ${name}`}>It may have been deleted.</Empty>
+          ) : (
+            <Failure error={error} onRetry={() => void (id === undefined ? found : read).refetch()} />
+          )}
+          <Button onClick={onClose}>Close</Button>
+        </div>
+      ) : (
+        <div className="p-5">
+          <Skeleton className="h-96" />
+        </div>
       )}
     </aside>
   );

@@ -103,7 +103,7 @@ function AlertsCell({ rule, alertsMost }: RuleRowProps) {
       to="/alerts"
       search={{ rule_name: rule.name, range: "7d" }}
       title={`Show the ${count(alerts, "alert")} of the last 7 days`}
-      className="relative z-1 flex items-center justify-end gap-2 text-xs font-medium text-ink hover:text-accent"
+      className="relative z-1 flex h-7 items-center justify-end gap-2 text-xs font-medium text-ink hover:text-accent"
     >
       <span className="underline decoration-line2 decoration-dotted underline-offset-3">{exact(alerts)}</span>
       <svg width={68} height={8} aria-hidden className="shrink-0 max-md:hidden">

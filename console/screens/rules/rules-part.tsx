@@ -1,8 +1,9 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { useKeys } from "../../app/keys.ts";
+import { KEYS, useKeys } from "../../app/keys.ts";
 import { Button } from "../../components/ui/button.tsx";
+import { KeyHints, type KeyHint } from "../../components/ui/key-hints.tsx";
 import { Empty, Failure, Skeleton } from "../../components/ui/states.tsx";
 import { SEVERITIES, type Rule } from "../../data/client.ts";
 import { rulesQuery } from "../../data/rules.ts";
@@ -17,6 +18,14 @@ import { useRuleSwitch } from "./use-rule-switch.ts";
 
 const REST_MS = 150;
 const SOURCES_UNTIL_KNOWN: readonly string[] = [];
+
+const HINTS: readonly KeyHint[] = [
+  [[KEYS.list.next, KEYS.list.previous], "move"],
+  [[KEYS.list.open], "open"],
+  [[KEYS.rules.toggle], "on or off"],
+  [[KEYS.rules.edit], "edit"],
+  [[KEYS.rules.simulate], "try"],
+];
 
 /** The list of rules, and beside it the one that is open. */
 export function RulesPart() {
@@ -51,23 +60,23 @@ export function RulesPart() {
       void navigate({ replace, search: (previous) => ({ ...previous, ...more }) }),
     [navigate],
   );
-  const [currentId, setCurrent] = useState(search.rule);
+  const [currentName, setCurrent] = useState(search.rule);
   const resting = useRef<ReturnType<typeof setTimeout>>(undefined);
   const open = (rule: Rule) => {
     clearTimeout(resting.current);
-    setCurrent(rule.id);
-    change({ rule: rule.id }, search.rule !== undefined);
+    setCurrent(rule.name);
+    change({ rule: rule.name }, search.rule !== undefined);
   };
   const close = () => change({ rule: undefined });
   const move = (by: 1 | -1) => {
-    const index = rules.findIndex(({ id }) => id === currentId);
+    const index = rules.findIndex(({ name }) => name === currentName);
     const next = rules[index < 0 ? 0 : Math.min(Math.max(index + by, 0), rules.length - 1)];
     if (next === undefined) return;
-    setCurrent(next.id);
+    setCurrent(next.name);
     clearTimeout(resting.current);
-    if (search.rule !== undefined) resting.current = setTimeout(() => change({ rule: next.id }), REST_MS);
+    if (search.rule !== undefined) resting.current = setTimeout(() => change({ rule: next.name }), REST_MS);
   };
-  const current = rules.find(({ id }) => id === currentId);
+  const current = rules.find(({ name }) => name === currentName);
   const edit = (target: string) => change({ edit: target }, false);
   useKeys("list", {
     next: () => move(1),
@@ -115,8 +124,8 @@ export function RulesPart() {
             total={total}
             sort={sort}
             onSort={(next) => change({ sort: next === "name" ? undefined : next })}
-            currentId={currentId}
-            openId={search.rule}
+            currentId={current?.id}
+            openName={search.rule}
             isDimmed={query.isPlaceholderData}
             switchingId={switchingId}
             onOpen={open}
@@ -124,12 +133,13 @@ export function RulesPart() {
             onNearEnd={loadMore}
           />
         )}
+        <KeyHints hints={HINTS} />
       </div>
       {search.rule !== undefined && (
         <RulePanel
-          id={search.rule}
-          listed={rules.find(({ id }) => id === search.rule)}
-          isSwitching={switchingId === search.rule}
+          name={search.rule}
+          listed={rules.find(({ name }) => name === search.rule)}
+          switchingId={switchingId}
           onSwitch={switchTo}
           onEdit={edit}
           onClose={close}

@@ -29,9 +29,9 @@ export function RulesScreen() {
         <Editor
           key={search.edit}
           target={target}
-          onClose={(ruleId?: string) =>
+          onClose={(saved?: string) =>
             void navigate({
-              search: (previous) => ({ ...previous, edit: undefined, rule: ruleId ?? previous["rule"] }),
+              search: (previous) => ({ ...previous, edit: undefined, rule: saved ?? previous["rule"] }),
             })
           }
         />

@@ -69,6 +69,7 @@ const BAR_HEIGHT = 64;
 /** Alerts of each UTC day as bars; the matching events under them. */
 function DayBars({ days, severity }: { days: Simulation["by_day"]; severity: Severity }) {
   const most = Math.max(1, ...days.map(({ alerts }) => alerts));
+  const hasAlerts = days.some(({ alerts }) => alerts > 0);
   return (
     <table className="w-full table-fixed text-center [&_th]:w-11 [&_th]:text-left [&_th]:align-bottom [&_th]:font-normal text-2xs text-ink3">
       <caption className="sr-only">Alerts and matching events of each day (UTC)</caption>
@@ -76,7 +77,7 @@ function DayBars({ days, severity }: { days: Simulation["by_day"]; severity: Sev
         <tr>
           <th scope="row">Alerts</th>
           {days.map(({ day: date, alerts }) => (
-            <td key={date} className="px-0.5 align-bottom" style={{ height: BAR_HEIGHT + 18 }}>
+            <td key={date} className="px-0.5 align-bottom" style={{ height: (hasAlerts ? BAR_HEIGHT : 0) + 18 }}>
               <span className={`block ${alerts === 0 ? "text-ink3" : "font-medium text-ink"}`}>{exact(alerts)}</span>
               <span
                 aria-hidden

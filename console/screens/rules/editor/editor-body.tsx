@@ -32,7 +32,7 @@ interface EditorBodyProps {
   /** The rule that is replaced; a new one is created without it. */
   readonly existing?: ReadRule;
   readonly copyOf?: string;
-  readonly onClose: (ruleId?: string) => void;
+  readonly onClose: (saved?: string) => void;
 }
 
 const faultsIn = (error: Error): readonly Fault[] => (error instanceof ApiError ? faultsOfRule(error.faults) : []);
@@ -61,7 +61,7 @@ export function EditorBody({ first, existing, copyOf, onClose }: EditorBodyProps
       const warnings = read.warnings.map((warning) => ` But ${warning}.`).join("");
       showToast(`${existing === undefined ? "Created" : "Saved"} the rule ${read.rule.name}.${warnings}`);
       isSaved.current = true;
-      onClose(read.rule.id);
+      onClose(read.rule.name);
     },
     onError: (error) => {
       const isTaken = error instanceof ApiError && error.status === 409;
@@ -122,7 +122,7 @@ export function EditorBody({ first, existing, copyOf, onClose }: EditorBodyProps
             </Button>
           </div>
         </div>
-        <div className="grid min-h-0 flex-1 grid-cols-[minmax(0,1fr)_minmax(380px,440px)] max-lg:grid-cols-1 max-lg:overflow-y-auto">
+        <div className="grid min-h-0 flex-1 grid-cols-[minmax(0,1fr)_minmax(380px,440px)] max-lg:block max-lg:overflow-y-auto">
           <div className="min-h-0 overflow-y-auto p-4 max-lg:overflow-visible" tabIndex={-1}>
             <div className={`mx-auto flex max-w-4xl flex-col gap-4 ${view === "yaml" ? "h-full min-h-96" : ""}`}>
               <Notice faults={faults} general={general} problem={view === "form" ? undefined : draft.problem} />
@@ -158,7 +158,7 @@ export function EditorBody({ first, existing, copyOf, onClose }: EditorBodyProps
             onOverwrite={() => void overwrite().catch((error: Error) => showToast(error.message, { isProblem: true }))}
             onDiscard={() => {
               isSaved.current = true;
-              onClose(existing!.rule.id);
+              onClose(existing!.rule.name);
             }}
           />
         )}

@@ -9,8 +9,8 @@ import { EditorBody } from "./editor-body.tsx";
 
 interface EditorProps {
   readonly target: EditTarget;
-  /** With the rule that was saved, if one was. */
-  readonly onClose: (ruleId?: string) => void;
+  /** With the name of the rule that was saved, if one was. */
+  readonly onClose: (saved?: string) => void;
 }
 
 export default function Editor({ target, onClose }: EditorProps) {

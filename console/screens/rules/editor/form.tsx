@@ -1,8 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { Check, SelectField, TextArea, TextField } from "../../../components/ui/fields.tsx";
+import { channelsQuery } from "../../../data/channels.ts";
 import { SEVERITIES } from "../../../data/client.ts";
-import { channelsQuery, eventFieldsQuery } from "../../../data/rules.ts";
+import { eventFieldsQuery } from "../../../data/rules.ts";
 import { useMay } from "../../../data/session.ts";
 import { siteQuery } from "../../../data/site.ts";
 import { sourceWord } from "../source-words.ts";
@@ -46,7 +47,7 @@ export function RuleForm({ rule, isNameFixed, onRule }: RuleFormProps) {
         <TextArea
           label="Description"
           hint="For who gets the alert: what it means, and after an empty line what to do."
-          rows={4}
+          rows={6}
           value={text(rule["description"])}
           onChange={({ target }) => change(["description"], target.value)}
           fault={useFault(["description"])}
