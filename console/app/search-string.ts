@@ -10,7 +10,7 @@ export function stringifySearch(search: Record<string, unknown>): string {
   for (const [name, value] of Object.entries(search)) {
     if (typeof value === "string" && value !== "") parameters.set(name, value);
   }
-  // Commas and colons are legal in a query, and easier to read.
-  const text = parameters.toString().replaceAll("%2C", ",").replaceAll("%3A", ":").replaceAll("%2F", "/");
+  // These are legal in a query, and easier to read.
+  const text = parameters.toString().replaceAll(/%(?:2C|3A|2F|3D|21|7E|40)/g, decodeURIComponent);
   return text === "" ? "" : `?${text}`;
 }

@@ -66,7 +66,7 @@ export function SeverityHistogram(props: SeverityHistogramProps) {
           {timeTicks(fromMs, toMs, Math.max(2, width / 95)).map((tick) => (
             <g key={tick.atMs}>
               <line x1={x(tick.atMs)} x2={x(tick.atMs)} y1={0} y2={plot} stroke="var(--line)" />
-              {x(tick.atMs) < width - 40 && (
+              {x(tick.atMs) < width - 58 && (
                 <text
                   x={x(tick.atMs) + 4}
                   y={height - 4}

@@ -13,7 +13,7 @@ import { EmptyQueue } from "./empty-queue.tsx";
 import { AlertList, ROW_HEIGHT, selectableOf } from "./list/alert-list.tsx";
 import { BulkBar } from "./list/bulk-bar.tsx";
 import { EarlierMatches } from "./list/earlier-matches.tsx";
-import { KeyHints } from "./list/key-hints.tsx";
+import { AlertKeyHints } from "./list/key-hints.tsx";
 import { groupFilters, useAlertList, type Question } from "./list/use-alert-list.ts";
 import { useCursor } from "./list/use-cursor.ts";
 import { useScoped } from "./list/use-scoped.ts";
@@ -258,7 +258,7 @@ export function Queue(props: QueueProps) {
             onClear={() => setSelection(NOTHING)}
           />
         ) : (
-          <KeyHints />
+          <AlertKeyHints />
         )}
       </section>
       {(shownId !== undefined || (isWide && list.isPending)) && (

@@ -1,3 +1,15 @@
+import { Empty } from "../../components/ui/states.tsx";
+import { useMay } from "../../data/session.ts";
+import { Events } from "./events.tsx";
+
+/** What happened, event by event. */
 export function EventsScreen() {
-  return <h1 className="p-4 text-lg font-semibold">Events</h1>;
+  if (!useMay("events:read")) {
+    return (
+      <Empty title="Your key may not see this">
+        <p>Events need the scope events:read.</p>
+      </Empty>
+    );
+  }
+  return <Events />;
 }
