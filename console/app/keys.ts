@@ -51,6 +51,12 @@ export const KEYS = {
     third: { keys: ["3"], does: "harmless" },
     fourth: { keys: ["4"], does: "a duplicate" },
   },
+  rules: {
+    create: { keys: ["n"], does: "new rule" },
+    edit: { keys: ["e"], does: "edit the rule, or a copy of a built-in one" },
+    toggle: { keys: ["s"], does: "switch the rule on or off" },
+    simulate: { keys: ["t"], does: "try the rule on the last 7 days" },
+  },
   axis: {
     earlier: { keys: ["ArrowLeft"], does: "earlier" },
     later: { keys: ["ArrowRight"], does: "later" },
@@ -94,7 +100,9 @@ export function keyLabel(keys: string): string {
 
 const SECOND_KEY_MS = 1200;
 
-function isTyping(target: EventTarget | null): boolean {
+/** Where the key was pressed; the target of an event from a shadow root is only its host. */
+function isTyping(event: KeyboardEvent): boolean {
+  const target = event.composedPath()[0];
   return (
     target instanceof HTMLElement &&
     (target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName)) &&
@@ -105,7 +113,9 @@ function isTyping(target: EventTarget | null): boolean {
 /** Enter and Space already mean something on what has the focus. */
 function isPressing(event: KeyboardEvent): boolean {
   const target = event.target instanceof Element ? event.target : null;
-  return (event.key === "Enter" || event.key === " ") && target?.closest("button, a[href], summary, [role=option]") != null;
+  return (
+    (event.key === "Enter" || event.key === " ") && target?.closest("button, a[href], summary, [role=option]") != null
+  );
 }
 
 function pressed(event: KeyboardEvent): string {
@@ -152,7 +162,7 @@ export function listenForKeys(): void {
     if (event.defaultPrevented || event.altKey || event.isComposing || isPressing(event)) return;
     const key = pressed(event);
     const isChord = /^(Control|Meta)\+/.test(key);
-    const mayAct = isChord || (!isTyping(event.target) && (getPreferences().shortcuts === "on" || key === "Escape"));
+    const mayAct = isChord || (!isTyping(event) && (getPreferences().shortcuts === "on" || key === "Escape"));
     if (!mayAct) return;
     const isSecond = firstKey !== undefined && event.timeStamp - firstKey.atMs < SECOND_KEY_MS;
     const keys = isSecond ? `${firstKey!.key} ${key}` : key;

@@ -109,7 +109,19 @@ const flows = createRoute({
 const rules = createRoute({
   getParentRoute: () => root,
   path: "/rules",
-  validateSearch: screenSearch(["search", "source", "severity", "enabled", "sort", "rule", "edit", "alert"]),
+  validateSearch: screenSearch([
+    "tab",
+    "search",
+    "source",
+    "severity",
+    "enabled",
+    "sort",
+    "rule",
+    "edit",
+    "list",
+    "entry",
+    "alert",
+  ]),
   component: lazyRouteComponent(() => import("../screens/rules/rules-screen.tsx"), "RulesScreen"),
 });
 const sources = createRoute({

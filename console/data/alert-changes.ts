@@ -4,11 +4,22 @@ import { answered, api, type AlertDetail, type Schemas } from "./client.ts";
 // Changes that people make to alerts, one or many at once.
 
 export type Resolution = Schemas["Resolution"];
-export const RESOLUTIONS = ["true_positive", "false_positive", "benign", "duplicate"] as const satisfies readonly Resolution[];
+export const RESOLUTIONS = [
+  "true_positive",
+  "false_positive",
+  "benign",
+  "duplicate",
+] as const satisfies readonly Resolution[];
 
 export type Change =
   | { readonly action: "acknowledge"; readonly assignee?: string; readonly comment?: string }
-  | { readonly action: "resolve"; readonly resolution: Resolution; readonly comment?: string; readonly actions_taken?: string[]; readonly exception?: Schemas["ExceptionOfAlert"] }
+  | {
+      readonly action: "resolve";
+      readonly resolution: Resolution;
+      readonly comment?: string;
+      readonly actions_taken?: string[];
+      readonly exception?: Schemas["ExceptionOfAlert"];
+    }
   | { readonly action: "reopen"; readonly comment?: string }
   | { readonly action: "assign"; readonly assignee: string | null }
   | { readonly action: "comment"; readonly comment: string }

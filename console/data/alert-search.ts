@@ -35,7 +35,10 @@ interface SearchOptions {
   readonly signal: AbortSignal;
 }
 
-export async function searchAlerts(filters: AlertFilters, { aggs, latest = 0, signal }: SearchOptions): Promise<SearchResult> {
+export async function searchAlerts(
+  filters: AlertFilters,
+  { aggs, latest = 0, signal }: SearchOptions,
+): Promise<SearchResult> {
   const body = { ...alertQuery(filters), aggs, limit: latest, sort: { last_event_at: "desc" } };
   const { data, meta } = await answered(api.POST("/v1/alerts/search", { body: body as never, signal }));
   return { ...(data as unknown as Omit<SearchResult, "atMs">), atMs: Date.parse(meta.timestamp) };

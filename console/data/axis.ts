@@ -3,6 +3,7 @@ import { heatOf, heatStepMs, intervalText, type CountsByTime, type Heat } from "
 import type { Traffic } from "../components/axis/traffic.ts";
 import type { View } from "../components/axis/view.ts";
 import { ENTITY_FIELDS, type Entity } from "../components/entities/entity.ts";
+import type { operations } from "../../clients/typescript/schema.d.ts";
 import { answered, api, type Alert, type Event, type Schemas } from "./client.ts";
 
 // What the time axis asks: how much there is, and then either each event or counts by lane and time.
@@ -123,6 +124,8 @@ export interface AxisAlerts {
   readonly total: number;
 }
 
+type AlertListQuery = NonNullable<operations["listAlerts"]["parameters"]["query"]>;
+
 interface AlertPage {
   readonly data: readonly Alert[];
   readonly pagination: { readonly total: number; readonly next_cursor?: string | null };
@@ -138,7 +141,7 @@ export const axisAlertsQuery = (question: AxisQuestion, severity?: string) =>
       let after: string | null = null;
       let total: number;
       do {
-        const query: Record<string, string | number> = {
+        const query: AlertListQuery = {
           time: "overlap",
           from: new Date(question.fromMs).toISOString(),
           to: new Date(question.toMs).toISOString(),
@@ -151,7 +154,7 @@ export const axisAlertsQuery = (question: AxisQuestion, severity?: string) =>
           }),
           ...(after !== null && { after }),
         };
-        const page: AlertPage = await answered(api.GET("/v1/alerts", { params: { query: query as never }, signal }));
+        const page: AlertPage = await answered(api.GET("/v1/alerts", { params: { query }, signal }));
         alerts.push(...page.data);
         total = page.pagination.total;
         after = page.pagination.next_cursor ?? null;
@@ -167,7 +170,7 @@ export const axisTrafficQuery = ({ fromMs, toMs, entities }: AxisQuestion) => {
     placeholderData: keepPreviousData,
     queryFn: async ({ signal }): Promise<Traffic> => {
       const query = { from: Math.floor(fromMs), to: Math.ceil(toMs), ...(host !== undefined && { host }) };
-      const answer = await answered(api.GET("/api/v1/flows/timeseries", { params: { query: query as never }, signal }));
+      const answer = await answered(api.GET("/api/v1/flows/timeseries", { params: { query }, signal }));
       const bytes = (answer.series[0]?.bytes ?? []) as readonly number[];
       return {
         stepMs: answer.interval_secs * 1000,

@@ -3,8 +3,7 @@ import { answered, api, type Rule, type Schemas } from "./client.ts";
 
 // How many alerts a rule would have raised. The service runs one simulation per key: the next waits for the one before.
 
-const WEEK_MS = 7 * 86_400_000;
-const HOUR_MS = 3_600_000;
+const STALE_MS = 300_000;
 
 let running: Promise<unknown> = Promise.resolve();
 
@@ -25,19 +24,17 @@ export const ruleQuery = (id: string) =>
 type Exception = Schemas["NewException"];
 
 /** Alerts of the last week, with another exception if one is given. */
-export const weekSimulationQuery = (rule: Rule | undefined, exception: Exception | null) => {
-  const toMs = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
-  return queryOptions({
-    queryKey: ["simulation", rule?.id, rule?.updated_at, exception?.conditions ?? null, toMs],
-    staleTime: Number.POSITIVE_INFINITY,
+export const weekSimulationQuery = (rule: Rule | undefined, exception: Exception | null) =>
+  queryOptions({
+    queryKey: ["simulation", rule?.id, rule?.updated_at, exception?.conditions ?? null],
+    staleTime: STALE_MS,
     retry: false,
     queryFn: () =>
       inTurn(async () => {
         const { stats: _, ...read } = rule!;
         const exceptions = exception === null ? read.exceptions : [...read.exceptions, exception];
-        const time_range = { from: new Date(toMs - WEEK_MS).toISOString(), to: new Date(toMs).toISOString() };
+        const time_range = { from: "now-7d", to: "now" };
         const body = { rule: { ...read, exceptions }, time_range } as never;
         return (await answered(api.POST("/v1/rules/simulate", { body }))).data.alerts;
       }),
   });
-};

@@ -2,15 +2,7 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { EventDraft, JsonObject, Severity } from "../../src/model/event.ts";
 import { openTestServer, type TestServer } from "../api-server.ts";
-import {
-  describeInBrowser,
-  expectAccessible,
-  launchBrowser,
-  openConsole,
-  setTheme,
-  WIDTHS,
-  type Theme,
-} from "./browser.ts";
+import { describeInBrowser, expectAccessible, launchBrowser, openConsole, WIDTHS } from "./browser.ts";
 
 // A day ago, so that nothing falls out of what the service keeps: an intruder in the evening, a busy hour in the morning.
 const MINUTE_MS = 60_000;
@@ -181,6 +173,46 @@ describeInBrowser("the time axis", () => {
     await close();
   });
 
+  test("the window of the overview can be dragged, an alert's bar chooses it, and a link to exactly this is copied", async () => {
+    const start = `/axis?${between(EVENING_MS - 6 * 60 * MINUTE_MS, EVENING_MS + 6 * 60 * MINUTE_MS)}`;
+    const context = { permissions: ["clipboard-read", "clipboard-write"] };
+    const { page, close } = await openConsole(browser, server, start, { context });
+    await words(page).getByText("Loading dock was held open for 41 s").waitFor();
+    const bar = (await picture(page).getByText(TITLE.slice(0, 20)).boundingBox())!;
+    await page.mouse.click(bar.x + 10, bar.y + bar.height / 2);
+    await expect.poll(() => new URL(page.url()).searchParams.get("alert")).toBe(alert);
+    await page.getByRole("button", { name: `Remove the alert ${TITLE}` }).click();
+    await expect.poll(() => new URL(page.url()).searchParams.get("alert")).toBeNull();
+
+    const overview = page.getByRole("img", { name: /in 7 days/ });
+    const box = (await overview.boundingBox())!;
+    const window = (await overview.locator("rect").last().boundingBox())!;
+    const before = range(page);
+    await page.mouse.move(window.x + window.width / 2, box.y + 30);
+    await page.mouse.down();
+    await page.mouse.move(window.x + window.width / 2 - 100, box.y + 30, { steps: 4 });
+    await page.mouse.up();
+    await expect.poll(() => range(page)[0]).toBeLessThan(before[0]! - 12 * 60 * MINUTE_MS);
+    expect(length(page)).toBe(before[1]! - before[0]!);
+
+    await page.getByRole("button", { name: "Copy a link to exactly this" }).click();
+    await page.getByText("Copied a link to exactly this.").waitFor();
+    const copied = await page.evaluate(() => navigator.clipboard.readText());
+    expect(new URL(copied).searchParams.get("from")).toBe(at(range(page)[0]!));
+    await close();
+  });
+
+  test("an alert that is gone is told so, and the rest of the screen goes on", async () => {
+    const { page, close } = await openConsole(
+      browser,
+      server,
+      `/axis?alert=alt_gone&${between(EVENING_MS - 30 * MINUTE_MS, EVENING_MS + 30 * MINUTE_MS)}`,
+    );
+    await page.getByRole("alert").waitFor();
+    await words(page).getByText("Loading dock was held open for 41 s").waitFor();
+    await close();
+  });
+
   test("what is pointed to in the picture is marked in the list, and the other way round", async () => {
     const { page, close } = await openConsole(browser, server, `/axis?alert=${alert}`);
     const row = words(page).locator("li", { hasText: "2 people at" });
@@ -297,9 +329,8 @@ describeInBrowser("the time axis", () => {
     await close();
   });
 
-  test.each(["dark", "light"] as const satisfies readonly Theme[])("every state is accessible (%s)", async (theme) => {
-    const { page, close } = await openConsole(browser, server, `/axis?alert=${alert}`, { theme });
-    await setTheme(page, theme);
+  test("every state is accessible in both themes", async () => {
+    const { page, close } = await openConsole(browser, server, `/axis?alert=${alert}`);
     await words(page).getByText("Loading dock was held open for 41 s").waitFor();
     await expectAccessible(page);
     await page.keyboard.press("/");

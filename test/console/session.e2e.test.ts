@@ -2,15 +2,7 @@ import { request as httpRequest } from "node:http";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openTestServer, type TestServer } from "../api-server.ts";
-import {
-  describeInBrowser,
-  expectAccessible,
-  launchBrowser,
-  openConsole,
-  openPage,
-  setTheme,
-  WIDTHS,
-} from "./browser.ts";
+import { describeInBrowser, expectAccessible, launchBrowser, openConsole, openPage, WIDTHS } from "./browser.ts";
 
 describeInBrowser("signing in to the console", () => {
   let server: TestServer;
@@ -108,10 +100,7 @@ describeInBrowser("signing in to the console", () => {
       const { page, close } = await openPage(browser, { width });
       await page.goto(server.address);
       await page.getByLabel("API key").waitFor();
-      for (const theme of ["dark", "light"] as const) {
-        await setTheme(page, theme);
-        await expectAccessible(page);
-      }
+      await expectAccessible(page);
       await close();
     }
   });

@@ -65,7 +65,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
             className={`flex cursor-pointer items-center gap-3 rounded-md px-3 py-2 text-sm ${index === current ? "bg-accent-soft" : ""}`}
           >
             <Icon name={choice.icon} size={15} className="text-ink3" />
-            <span className="min-w-0 flex-1 truncate">{choice.label}</span>
+            <span className="min-w-0 flex-1 truncate">{choice.label}</span>{" "}
             <span className="text-2xs text-ink3">{choice.note}</span>
           </li>
         ))}

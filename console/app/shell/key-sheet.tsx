@@ -8,6 +8,7 @@ const HEADINGS: Record<keyof typeof KEYS, string> = {
   list: "In a list",
   alert: "On an alert",
   resolving: "While resolving an alert",
+  rules: "On rules",
   axis: "On the time axis",
   events: "On events",
 };

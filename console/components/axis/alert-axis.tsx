@@ -18,8 +18,8 @@ export function AlertAxis({ alert }: { alert: AlertDetail }) {
   const band = useMemo(() => bandOf(alert), [alert]);
   const only = useMemo(() => {
     const near = data.events.filter((event) => echoes.has(event.id) || isWorthReading(event));
-    return new Set([...thread, ...near].map(laneOf));
-  }, [thread, data.events, echoes]);
+    return new Set([...alert.related_events, ...near].map(laneOf));
+  }, [alert.related_events, data.events, echoes]);
   if (data.error !== null) return <Failure error={data.error} onRetry={data.retry} />;
   return (
     <div className={`min-h-48 ${data.isStale ? "opacity-60" : ""}`}>
@@ -33,7 +33,7 @@ export function AlertAxis({ alert }: { alert: AlertDetail }) {
         echoes={echoes}
         band={band}
         chosen={alert.id}
-        only={data.isHeat ? undefined : only}
+        only={only}
         heat={data.heat}
         untilMs={data.untilMs}
       />

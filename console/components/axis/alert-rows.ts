@@ -48,8 +48,8 @@ const TITLE_MIN = 70;
 const TITLE_MAX = 300;
 const INSIDE_MIN = 90;
 
-export const startMs = (alert: AxisAlert) => Date.parse(alert.first_event_at);
-export const endMs = (alert: AxisAlert) => Date.parse(alert.last_event_at);
+const startMs = (alert: AxisAlert) => Date.parse(alert.first_event_at);
+const endMs = (alert: AxisAlert) => Date.parse(alert.last_event_at);
 
 export function packAlerts(alerts: readonly AxisAlert[], options: PackOptions): AlertRows {
   const { view, rowsMax, chosen, titles } = options;

@@ -51,7 +51,7 @@ function AlertBar({ placed, top, height, isChosen, isMini, isTick }: AlertBarPro
         )}
         {isChosen && <rect x={x - 4} y={top - 1} width={12} height={height + 6} rx={4} fill={color} opacity={0.35} />}
         <rect x={x} y={top + 2} width={4} height={height} rx={1.5} fill={color} />
-        {width > LINE_TITLE_PX && (
+        {width > LINE_TITLE_PX && !isMini && (
           <text x={x + 12} y={top + height / 2} fontSize={10.5} fill="var(--ink2)">
             {alert.title}
           </text>

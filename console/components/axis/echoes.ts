@@ -3,7 +3,7 @@ import type { Event } from "../../data/client.ts";
 // What the door, the address or the device of a thread did besides.
 
 const FIELDS = ["door", "src_ip", "src_mac"] as const;
-export const ECHOES_MAX = 60;
+export const ECHOES_MAX = 300;
 
 const thingsOf = ({ raw }: Event) =>
   FIELDS.flatMap((field) => (typeof raw[field] === "string" && raw[field] !== "" ? [`${field}=${raw[field]}`] : []));

@@ -40,7 +40,7 @@ interface Span {
 const STOP_RADIUS = 9;
 const RING_RADIUS = 10;
 const GAP = 5;
-export const LABELS_MAX = 400;
+const LABELS_MAX = 400;
 const WORTH_A_LABEL = /^(access_granted|config_changed|vpn_connected|admin_login|visitor_checked_in|call_started)$/;
 
 export function placeLabels(marks: readonly Mark[], options: LabelOptions): Label[] {
@@ -120,7 +120,7 @@ function spanOf(mark: Mark, weight: number, { x }: Scale): Span {
   return {
     from: Math.min(middle - radius, start - left),
     to: Math.max(middle + radius, start + right),
-    isNoise: weight === 0 && (shape === "tick" || shape === "thin" || shape === "dot"),
+    isNoise: weight === 0 && (shape === "tick" || shape === "thin"),
   };
 }
 

@@ -61,7 +61,7 @@ test("the thread is drawn over counts too, and its lanes stay while it is out of
 
 test("what the same door, address or device did besides echoes the thread, the nearest first", () => {
   const thread = [event("door_held", START_MS, { door: "East" }, "platform_access")];
-  const same = Array.from({ length: 100 }, (_, index) =>
+  const same = Array.from({ length: 400 }, (_, index) =>
     event("access_granted", START_MS + index * 1000, { door: "East" }),
   );
   const other = event("access_granted", START_MS, { door: "West" });

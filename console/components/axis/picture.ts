@@ -59,7 +59,7 @@ export interface Picture {
 }
 
 const STOP_RADIUS = { full: 8.5, mini: 6.5 };
-const ALERT_ROWS_MAX = { full: 4, mini: 3, ticks: 5, lasting: 3 };
+const ALERT_ROWS_MAX = { full: 4, mini: 3, ticks: 5, lasting: 3, lastingMini: 1 };
 
 export function pictureOf(content: AxisContent, frame: Frame): Picture {
   const { view, width, sizes, isMini, margin, measure } = frame;
@@ -81,14 +81,14 @@ export function pictureOf(content: AxisContent, frame: Frame): Picture {
     scale,
     left: marginWidth,
     right: marginWidth + width,
-    rowsMax: isTicks ? ALERT_ROWS_MAX.ticks : isMini ? ALERT_ROWS_MAX.mini : ALERT_ROWS_MAX.full,
+    rowsMax: isMini ? ALERT_ROWS_MAX.mini : isTicks ? ALERT_ROWS_MAX.ticks : ALERT_ROWS_MAX.full,
     barMin: isTicks ? 4 : isMini ? 5 : 8,
     titles: !isMini && !isTicks,
     chosen: content.chosen,
     measure: (text: string) => measure(text, "title"),
   };
   const alertRows = isTicks
-    ? packTicks(content.alerts, packing, ALERT_ROWS_MAX.lasting)
+    ? packTicks(content.alerts, packing, isMini ? ALERT_ROWS_MAX.lastingMini : ALERT_ROWS_MAX.lasting)
     : packAlerts(content.alerts, packing);
   // Alerts without a bar are told beside the lanes, which takes a row.
   const isTold = !isMini && alertRows.ongoing.length + alertRows.hidden.length > 0;

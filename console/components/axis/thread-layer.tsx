@@ -2,6 +2,7 @@ import { memo } from "react";
 import type { Severity } from "../../data/client.ts";
 import { severityColor } from "../ui/severity.tsx";
 import type { Picture } from "./picture.ts";
+import { ringsOf } from "./thread.ts";
 
 interface ThreadLayerProps {
   readonly picture: Picture;
@@ -15,21 +16,25 @@ export const ThreadLayer = memo(function ThreadLayer({ picture, severity, echoes
   const { marks, scale, layout, stops, threadPath } = picture;
   const color = severityColor(severity);
   const height = isMini ? 13 : 17;
+  const radius = isMini ? 7.5 : 10;
+  const echoed = marks
+    .filter(({ event }) => echoes.has(event.id))
+    .map(({ fromMs, lane }) => ({ x: scale.x(fromMs), y: layout.laneY(lane)! }));
   return (
     <>
-      {marks
-        .filter(({ event }) => echoes.has(event.id))
-        .map(({ event, fromMs, lane }) => (
-          <circle
-            key={event.id}
-            cx={scale.x(fromMs)}
-            cy={layout.laneY(lane)}
-            r={isMini ? 7.5 : 10}
-            fill="none"
-            stroke={color}
-            strokeWidth={1.4}
-          />
-        ))}
+      {ringsOf(echoed, radius).map(({ y, from, to }) => (
+        <rect
+          key={`${y} ${from}`}
+          x={from}
+          y={y - radius}
+          width={to - from}
+          height={2 * radius}
+          rx={radius}
+          fill="none"
+          stroke={color}
+          strokeWidth={1.4}
+        />
+      ))}
       {threadPath !== "" && (
         <path
           d={threadPath}

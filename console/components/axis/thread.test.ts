@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { threadPath, threadStops, threadWay } from "./thread.ts";
+import { ringsOf, threadPath, threadStops, threadWay } from "./thread.ts";
 
 const RADIUS = 8.5;
 const points = fc
@@ -21,6 +21,20 @@ test("the numbers of a thread never cover each other, and each is there once", (
       expect(stops.flatMap(({ numbers }) => numbers).toSorted((a, b) => a - b)).toEqual(
         thread.map(({ number }) => number),
       );
+    }),
+  );
+});
+
+test("rings never cross, and each mark is in one", () => {
+  fc.assert(
+    fc.property(points, (marks) => {
+      const rings = ringsOf(marks, RADIUS);
+      for (const { x, y } of marks) {
+        expect(rings.filter((ring) => ring.y === y && ring.from <= x - RADIUS && ring.to >= x + RADIUS).length).toBe(1);
+      }
+      for (const [, lane] of Map.groupBy(rings, ({ y }) => y)) {
+        for (const [index, { to }] of lane.entries()) expect(to).toBeLessThanOrEqual(lane[index + 1]?.from ?? Infinity);
+      }
     }),
   );
 });

@@ -19,7 +19,7 @@ export interface ThreadStop {
 }
 
 /** A longer thread is told by its band alone. */
-export const THREAD_EVENTS_MAX = 30;
+const THREAD_EVENTS_MAX = 30;
 /** The events of an alert, oldest first; none if they are too many to follow. */
 export function threadOf(alert: Pick<AlertDetail, "related_events" | "related_events_total">): readonly Event[] {
   return alert.related_events_total > THREAD_EVENTS_MAX ? [] : alert.related_events.toReversed();
@@ -64,6 +64,19 @@ function numbersText(numbers: readonly number[]): string {
     start = end + 1;
   }
   return parts.length > 2 ? `${numbers[0]}–${numbers.at(-1)}` : parts.join(", ");
+}
+
+/** Rings around marks of one lane; those that would cross each other become one. */
+export function ringsOf(marks: readonly { readonly x: number; readonly y: number }[], radius: number) {
+  const rings: { readonly y: number; readonly from: number; to: number }[] = [];
+  for (const [y, lane] of Map.groupBy(marks, (mark) => mark.y)) {
+    let last: (typeof rings)[number] | undefined;
+    for (const { x } of lane.toSorted((a, b) => a.x - b.x)) {
+      if (last !== undefined && x - radius < last.to) last.to = x + radius;
+      else rings.push((last = { y, from: x - radius, to: x + radius }));
+    }
+  }
+  return rings;
 }
 
 /** The stops in the order of the events, for the curve. */

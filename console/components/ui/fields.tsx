@@ -9,6 +9,8 @@ interface FieldProps {
   readonly label: string;
   readonly hint?: ReactNode;
   readonly fault?: string | undefined;
+  /** Only for screen readers, where the place of the field says what it is. */
+  readonly isLabelHidden?: boolean;
 }
 
 function Labelled({
@@ -16,11 +18,12 @@ function Labelled({
   label,
   hint,
   fault,
+  isLabelHidden = false,
   children,
 }: FieldProps & { readonly id: string; readonly children: ReactNode }) {
   return (
     <div className="space-y-1">
-      <label htmlFor={id} className="block text-xs font-medium text-ink2">
+      <label htmlFor={id} className={isLabelHidden ? "sr-only" : "block text-xs font-medium text-ink2"}>
         {label}
       </label>
       {children}
@@ -50,12 +53,13 @@ export function TextField({
   label,
   hint,
   fault,
+  isLabelHidden = false,
   className = "",
   ...rest
 }: FieldProps & ComponentProps<"input">) {
   const id = useId();
   return (
-    <Labelled id={id} label={label} hint={hint} fault={fault}>
+    <Labelled id={id} label={label} hint={hint} fault={fault} isLabelHidden={isLabelHidden}>
       <input {...described(id, { label, hint, fault })} {...rest} className={`${BOX} h-8 ${className}`} />
     </Labelled>
   );
@@ -65,12 +69,13 @@ export function TextArea({
   label,
   hint,
   fault,
+  isLabelHidden = false,
   className = "",
   ...rest
 }: FieldProps & ComponentProps<"textarea">) {
   const id = useId();
   return (
-    <Labelled id={id} label={label} hint={hint} fault={fault}>
+    <Labelled id={id} label={label} hint={hint} fault={fault} isLabelHidden={isLabelHidden}>
       <textarea
         {...described(id, { label, hint, fault })}
         rows={3}
@@ -88,10 +93,10 @@ interface SelectProps extends FieldProps {
 }
 
 /** The browser's own: it works with every keyboard, reader and phone. */
-export function SelectField({ label, hint, fault, value, onChange, options }: SelectProps) {
+export function SelectField({ label, hint, fault, isLabelHidden = false, value, onChange, options }: SelectProps) {
   const id = useId();
   return (
-    <Labelled id={id} label={label} hint={hint} fault={fault}>
+    <Labelled id={id} label={label} hint={hint} fault={fault} isLabelHidden={isLabelHidden}>
       <select
         {...described(id, { label, hint, fault })}
         value={value}
@@ -117,7 +122,7 @@ interface CheckProps {
 
 export function Check({ label, checked, onChange, disabled = false }: CheckProps) {
   return (
-    <label className="inline-flex items-center gap-2 text-sm">
+    <label className="inline-flex min-h-6 items-center gap-2 text-sm">
       <input
         type="checkbox"
         checked={checked}

@@ -1,6 +1,6 @@
 import { useNavigate } from "@tanstack/react-router";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { useCallback, useMemo, useRef, useState, type ReactNode } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
 import { useKeys } from "../../app/keys.ts";
 import { Failure } from "../../components/ui/states.tsx";
 import { useMedia } from "../../components/ui/use-media.ts";
@@ -13,13 +13,14 @@ import { EmptyQueue } from "./empty-queue.tsx";
 import { AlertList, ROW_HEIGHT, selectableOf } from "./list/alert-list.tsx";
 import { BulkBar } from "./list/bulk-bar.tsx";
 import { EarlierMatches } from "./list/earlier-matches.tsx";
-import { KeyHints } from "./list/key-hints.tsx";
+import { AlertKeyHints } from "./list/key-hints.tsx";
 import { groupFilters, useAlertList, type Question } from "./list/use-alert-list.ts";
 import { useCursor } from "./list/use-cursor.ts";
+import { useScoped } from "./list/use-scoped.ts";
 import { NewPill } from "./live/new-pill.tsx";
 import { useLiveAlerts } from "./live/use-live-alerts.ts";
 import type { Seen } from "./live/waiting.ts";
-import { isNothing, isSelected, NOTHING, selectedCount, withRow, type Selection } from "./selection.ts";
+import { isNothing, isSelected, NOTHING, selectedCount, withRow } from "./selection.ts";
 import { stepFor } from "./steps.ts";
 import { useCommands } from "./work/use-commands.ts";
 import { WorkSheets } from "./work/work-sheets.tsx";
@@ -69,10 +70,11 @@ export function Queue(props: QueueProps) {
   const list = useAlertList(question, openRules, live.fresh, visible);
   const { layout } = list;
   const lastRow = grouping === "none" ? list.rowAt(layout.count - 1) : undefined;
-  seen.current =
-    list.readAtMs === undefined
-      ? undefined
-      : { filters, sort: state.sort, readAtMs: list.readAtMs, lastRow: lastRow?.kind === "alert" ? lastRow.alert : undefined };
+  useEffect(() => {
+    const last = lastRow?.kind === "alert" ? lastRow.alert : undefined;
+    const { readAtMs } = list;
+    seen.current = readAtMs === undefined ? undefined : { filters, sort: state.sort, readAtMs, lastRow: last };
+  });
 
   const idAt = async (index: number): Promise<string | undefined> => {
     const row = list.rowAt(index);
@@ -219,7 +221,11 @@ export function Queue(props: QueueProps) {
               state={state}
               filters={filters}
               onChange={props.onFilters}
-              onAllTime={() => void navigate({ search: (previous) => ({ ...previous, from: undefined, to: undefined, range: "3650d" }) })}
+              onAllTime={() =>
+                void navigate({
+                  search: (previous) => ({ ...previous, from: undefined, to: undefined, range: "3650d" }),
+                })
+              }
             />
           </div>
         ) : (
@@ -252,59 +258,34 @@ export function Queue(props: QueueProps) {
             onClear={() => setSelection(NOTHING)}
           />
         ) : (
-          <KeyHints />
+          <AlertKeyHints />
         )}
       </section>
-      {shownId !== undefined && (
+      {(shownId !== undefined || (isWide && list.isPending)) && (
         <aside
           aria-label="The chosen alert"
           className={
             isWide
-              ? "w-[min(560px,46vw)] shrink-0 border-l border-line bg-panel"
+              ? "w-[clamp(440px,40vw,560px)] shrink-0 border-l border-line bg-panel"
               : "absolute inset-0 z-20 bg-panel"
           }
         >
-          <AlertPanel
-            id={shownId}
-            nowMs={nowMs}
-            commandsOf={commandsOf}
-            onBack={isWide ? undefined : close}
-            commentBox={commentBox}
-            refusal={refusal}
-            exceptionRefusal={exceptionRefusal}
-          />
+          {shownId !== undefined && (
+            <AlertPanel
+              id={shownId}
+              nowMs={nowMs}
+              commandsOf={commandsOf}
+              onBack={isWide ? undefined : close}
+              commentBox={commentBox}
+              refusal={refusal}
+              exceptionRefusal={exceptionRefusal}
+            />
+          )}
         </aside>
       )}
       {sheet !== undefined && (
-        <WorkSheets
-          sheet={sheet}
-          me={me}
-          people={people}
-          exceptionRefusal={exceptionRefusal}
-          onClose={closeSheet}
-        />
+        <WorkSheets sheet={sheet} me={me} people={people} exceptionRefusal={exceptionRefusal} onClose={closeSheet} />
       )}
     </main>
   );
-}
-
-interface Scoped {
-  readonly key: string;
-  readonly openRules: ReadonlySet<string>;
-  readonly selection: Selection;
-}
-
-/** What belongs to one list, and starts anew with another. */
-function useScoped(key: string) {
-  const [state, setState] = useState<Scoped>({ key, openRules: new Set(), selection: NOTHING });
-  const current = state.key === key ? state : { key, openRules: new Set<string>(), selection: NOTHING };
-  return {
-    ...current,
-    setOpenRules: (openRules: ReadonlySet<string>) => setState({ ...current, openRules }),
-    setSelection: (next: Selection | ((selection: Selection) => Selection)) =>
-      setState((latest) => {
-        const base = latest.key === key ? latest : current;
-        return { ...base, selection: typeof next === "function" ? next(base.selection) : next };
-      }),
-  };
 }

@@ -1,12 +1,12 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useSearch } from "@tanstack/react-router";
-import { useCallback, useEffect, useMemo, useState } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { useKeys } from "../../app/keys.ts";
 import { Axis } from "../../components/axis/axis.tsx";
 import { echoesOf } from "../../components/axis/echoes.ts";
 import { threadOf } from "../../components/axis/thread.ts";
 import { useAxisData } from "../../components/axis/use-axis-data.ts";
-import { bandOf, lengthOf, panned, viewAround, zoomed } from "../../components/axis/view.ts";
+import { bandOf, lengthOf, panned, viewAround, zoomed, type View } from "../../components/axis/view.ts";
 import { useNow } from "../../components/time/use-range.ts";
 import { Empty, Failure, Skeleton } from "../../components/ui/states.tsx";
 import { alertDetailQuery } from "../../data/alerts.ts";
@@ -16,7 +16,7 @@ import { useAlertStream } from "../../data/stream.ts";
 import { readEntities, writeEntities } from "./address.ts";
 import { Legend } from "./legend.tsx";
 import { Overview } from "./overview.tsx";
-import { overviewRange } from "./overview.ts";
+import { overviewRange, type OverviewRange } from "./overview.ts";
 import { neighbourAlert, type Show } from "./story.ts";
 import { Story } from "./story-panel.tsx";
 import { Toolbar } from "./toolbar.tsx";
@@ -68,14 +68,11 @@ function ReadableAxis() {
     if (alert !== undefined && isUntimed) go({}, viewAround(alert), true);
   }, [alert, isUntimed, go]);
 
-  const overview = useMemo(() => overviewRange(view, nowMs), [view, nowMs]);
+  const overview = useOverviewRange(view, nowMs);
   const overviewHour = { fromMs: hour(overview.fromMs), toMs: hour(overview.toMs), entities };
   const bad = useQuery({ ...axisAlertsQuery(overviewHour, "critical,high"), enabled: mayReadAlerts });
-  const refetchBad = bad.refetch;
-  useAlertStream(
-    useCallback(() => void refetchBad(), [refetchBad]),
-    useCallback(() => void refetchBad(), [refetchBad]),
-  );
+  const refreshBad = useThrottled(bad.refetch, REFRESH_MS.near);
+  useAlertStream(refreshBad, refreshBad);
 
   const thread = useMemo(() => (alert === undefined ? NO_EVENTS : threadOf(alert)), [alert]);
   const echoes = useMemo(() => echoesOf(thread, data.events), [thread, data.events]);
@@ -171,6 +168,7 @@ function ReadableAxis() {
       <Story
         data={data}
         view={settled}
+        isFollowing={isFollowing}
         show={show}
         thread={thread}
         echoes={echoes}
@@ -186,6 +184,25 @@ function ReadableAxis() {
       />
     </div>
   );
+}
+
+/** The same object while the view moves within it: what is drawn of it stays. */
+function useOverviewRange(view: View, nowMs: number): OverviewRange {
+  const { fromMs, toMs, days, stepMs } = overviewRange(view, nowMs);
+  return useMemo(() => ({ fromMs, toMs, days, stepMs }), [fromMs, toMs, days, stepMs]);
+}
+
+/** At most once in that time, however many alerts are raised at once. */
+function useThrottled(act: () => unknown, everyMs: number): () => void {
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  return useCallback(() => {
+    if (timer.current !== undefined) return;
+    timer.current = setTimeout(() => {
+      timer.current = undefined;
+      act();
+    }, everyMs);
+  }, [act, everyMs]);
 }
 
 const hour = (atMs: number) => Math.ceil(atMs / HOUR_MS) * HOUR_MS;

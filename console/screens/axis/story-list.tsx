@@ -17,13 +17,15 @@ interface StoryListProps {
   readonly sought: { readonly id: string } | undefined;
   readonly onMark: (id: string | undefined) => void;
   readonly onAlert: (id: string) => void;
+  /** The pointer came, or left. */
+  readonly onHold: (isHeld: boolean) => void;
 }
 
 const ROW_PX: Record<StoryRow["kind"], number> = { event: 28, alert: 66, gap: 24, day: 34 };
 
 /** The picture in words: the same events in the same order, for whoever cannot see it or would rather read. */
 export const StoryList = memo(function StoryList(props: StoryListProps) {
-  const { rows, numbers, echoes, severity, chosen, isDays, marked, sought, onMark, onAlert } = props;
+  const { rows, numbers, echoes, severity, chosen, isDays, marked, sought, onMark, onAlert, onHold } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer({
     count: rows.length,
@@ -46,6 +48,8 @@ export const StoryList = memo(function StoryList(props: StoryListProps) {
       tabIndex={0}
       role="region"
       aria-label="Events in words"
+      onMouseEnter={() => onHold(true)}
+      onMouseLeave={() => onHold(false)}
       className="min-h-0 flex-1 overflow-y-auto px-4 py-2"
     >
       <ol className="relative" style={{ height: virtual.getTotalSize() }}>

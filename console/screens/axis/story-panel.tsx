@@ -1,4 +1,4 @@
-import { memo, useMemo } from "react";
+import { memo, useMemo, useState } from "react";
 import { useKeys } from "../../app/keys.ts";
 import type { AxisData } from "../../components/axis/use-axis-data.ts";
 import { overlaps, type View } from "../../components/axis/view.ts";
@@ -14,6 +14,7 @@ import { daysOf, storyOf, type Show, type StoryRow } from "./story.ts";
 interface StoryProps {
   readonly data: AxisData;
   readonly view: View;
+  readonly isFollowing: boolean;
   readonly show: Show;
   readonly thread: readonly Event[];
   readonly echoes: ReadonlySet<string>;
@@ -30,14 +31,27 @@ interface StoryProps {
 
 /** What happened, beside the picture that shows it. */
 export const Story = memo(function Story(props: StoryProps) {
-  const { data, view, show, thread, echoes, alert, marked, sought, onShow, onMark, onSeek, onAlert } = props;
+  const { data, view, isFollowing, show, thread, echoes, alert, marked, sought, onShow, onMark, onSeek, onAlert } =
+    props;
   const zone = useZone();
   const numbers = useMemo(() => new Map(thread.map(({ id }, index) => [id, index + 1])), [thread]);
-  const rows = useMemo(() => {
-    if (data.isHeat) return daysOf(data.alerts, view, show, (atMs) => startOfDayMs(atMs, zone));
+  /** What stood there when the pointer came: it must not move on under the hand. */
+  const [held, setHeld] = useState<readonly StoryRow[]>();
+  const latest = useMemo(() => {
+    const startOfDay = (atMs: number) => startOfDayMs(atMs, zone);
+    if (data.isHeat) return daysOf(data.alerts, view, show, startOfDay);
     const told = new Set([...numbers.keys(), ...echoes]);
-    return storyOf({ events: data.events, alerts: data.alerts, told, chosen: alert?.id, view, show });
+    return storyOf({
+      events: data.events,
+      alerts: data.alerts,
+      told,
+      chosen: alert?.id,
+      view,
+      show,
+      startOfDayMs: startOfDay,
+    });
   }, [data.isHeat, data.events, data.alerts, numbers, echoes, alert?.id, view, show, zone]);
+  const rows = held ?? latest;
   const toldEvents = rows.filter(({ kind }) => kind === "event").length;
   const alertsInView = data.alerts.filter((one) =>
     overlaps(view, Date.parse(one.first_event_at), Date.parse(one.last_event_at)),
@@ -63,7 +77,8 @@ export const Story = memo(function Story(props: StoryProps) {
       <div className="flex min-h-14 shrink-0 items-center gap-2 border-b border-line py-2 pr-3 pl-4">
         <div className="min-w-0">
           <h2 className="text-base font-semibold">What happened</h2>
-          <p role="status" className="text-2xs whitespace-nowrap text-ink3">
+          {/* While the clock is followed, the count changes all the time. */}
+          <p role={isFollowing ? undefined : "status"} className="text-2xs whitespace-nowrap text-ink3">
             {data.isPending
               ? "Loading…"
               : data.isHeat
@@ -103,6 +118,7 @@ export const Story = memo(function Story(props: StoryProps) {
           sought={sought}
           onMark={onMark}
           onAlert={onAlert}
+          onHold={(isHeld) => setHeld(isHeld && isFollowing ? rows : undefined)}
         />
       )}
     </aside>

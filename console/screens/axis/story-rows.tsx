@@ -123,13 +123,15 @@ export function DayRow({ dayMs, counts }: { dayMs: number; counts: DayCounts }) 
   return (
     <h3 className="flex items-baseline gap-2 pt-3 pb-1 text-xs font-semibold text-ink">
       {day(dayMs)}
-      <Link
-        to="/alerts"
-        search={{ view: "all", time: "overlap", ...absoluteRange(dayMs, dayMs + DAY_MS) } as never}
-        className="ml-auto text-2xs font-normal text-ink3 hover:text-ink hover:underline"
-      >
-        {counts.map(({ severity, count }) => `${count} ${severity}`).join(", ")}
-      </Link>
+      {counts.length > 0 && (
+        <Link
+          to="/alerts"
+          search={{ view: "all", time: "overlap", ...absoluteRange(dayMs, dayMs + DAY_MS) } as never}
+          className="ml-auto text-2xs font-normal text-ink3 hover:text-ink hover:underline"
+        >
+          {counts.map(({ severity, count }) => `${count} ${severity}`).join(", ")}
+        </Link>
+      )}
     </h3>
   );
 }

@@ -12,7 +12,16 @@ const event = (id: string, seconds: number, type: string, severity: Severity = "
 const alert = (id: string, seconds: number, severity: Severity) =>
   ({ id, severity, title: id, first_event_at: at(seconds - 5), last_event_at: at(seconds) }) as Alert;
 
-const nothing = { events: [], alerts: [], told: new Set<string>(), chosen: undefined, view, show: "worth" as const };
+const startOfDayMs = (atMs: number) => Math.floor(atMs / DAY_MS) * DAY_MS;
+const nothing = {
+  events: [],
+  alerts: [],
+  told: new Set<string>(),
+  chosen: undefined,
+  view,
+  show: "worth" as const,
+  startOfDayMs,
+};
 
 test("what is worth reading is told in order, alerts after the event that raised them, with the time between", () => {
   const rows = storyOf({
@@ -21,6 +30,12 @@ test("what is worth reading is told in order, alerts after the event that raised
     alerts: [alert("mild", 30, "low"), alert("bad", 10, "high")],
   });
   expect(rows.map(({ kind, id }) => `${kind} ${id}`)).toEqual(["event a", "alert bad", "gap before b", "event b"]);
+});
+
+test("where the view has several days, each begins with its name instead of the time between", () => {
+  const events = [event("a", 0, "door_forced"), event("b", 10, "door_forced"), event("c", 86_400, "door_forced")];
+  const rows = storyOf({ ...nothing, events, view: { fromMs: START_MS, toMs: START_MS + 2 * DAY_MS } });
+  expect(rows.map(({ kind }) => kind)).toEqual(["day", "event", "event", "day", "event"]);
 });
 
 test("everything is everything in view", () => {
@@ -46,9 +61,8 @@ test("the thread, what echoes it and the chosen alert are told even if they are 
 
 test("a long time is told by days, with their counts and their worst alerts", () => {
   const alerts = [alert("low", 10, "low"), alert("worst", 20, "critical"), alert("next", 86_400, "high")];
-  const startOfDay = (atMs: number) => Math.floor(atMs / DAY_MS) * DAY_MS;
   const long = { fromMs: START_MS - DAY_MS, toMs: START_MS + 2 * DAY_MS };
-  const rows = daysOf(alerts, long, "worth", startOfDay);
+  const rows = daysOf(alerts, long, "worth", startOfDayMs);
   expect(rows.map((row) => (row.kind === "day" ? row.counts : row.id))).toEqual([
     [
       { severity: "critical", count: 1 },
@@ -57,7 +71,7 @@ test("a long time is told by days, with their counts and their worst alerts", ()
     "worst",
     [{ severity: "high", count: 1 }],
   ]);
-  expect(daysOf(alerts, long, "everything", startOfDay).length).toBe(5);
+  expect(daysOf(alerts, long, "everything", startOfDayMs).length).toBe(5);
 });
 
 test("the next alert is the one after the chosen one, or after the middle of the view", () => {

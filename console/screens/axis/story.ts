@@ -25,6 +25,7 @@ interface StoryInput {
   readonly chosen: string | undefined;
   readonly view: View;
   readonly show: Show;
+  readonly startOfDayMs: (atMs: number) => number;
 }
 
 const isIn = ({ fromMs, toMs }: View, atMs: number) => atMs >= fromMs && atMs <= toMs;
@@ -33,7 +34,7 @@ const isIn = ({ fromMs, toMs }: View, atMs: number) => atMs >= fromMs && atMs <=
 const toldAtMs = (alert: Alert) => Date.parse(alert.last_event_at);
 
 /** Each event in view that is worth reading, or each one, with the alerts among them. */
-export function storyOf({ events, alerts, told, chosen, view, show }: StoryInput): StoryRow[] {
+export function storyOf({ events, alerts, told, chosen, view, show, startOfDayMs }: StoryInput): StoryRow[] {
   const rows: (StoryRow & { readonly atMs: number })[] = [];
   for (const event of events) {
     const atMs = Date.parse(event.timestamp);
@@ -49,8 +50,14 @@ export function storyOf({ events, alerts, told, chosen, view, show }: StoryInput
     }
   }
   rows.sort((a, b) => a.atMs - b.atMs || Number(a.kind === "alert") - Number(b.kind === "alert"));
+  const isOneDay = startOfDayMs(view.fromMs) === startOfDayMs(view.toMs);
   return rows.flatMap((row, index): StoryRow[] => {
-    const lengthMs = index === 0 ? 0 : row.atMs - rows[index - 1]!.atMs;
+    const before = rows[index - 1]?.atMs;
+    const dayMs = startOfDayMs(row.atMs);
+    if (!isOneDay && (before === undefined || startOfDayMs(before) !== dayMs)) {
+      return [{ kind: "day", id: `day ${dayMs}`, dayMs, counts: [] }, row];
+    }
+    const lengthMs = row.atMs - (before ?? row.atMs);
     return lengthMs < GAP_MS_MIN ? [row] : [{ kind: "gap", id: `before ${row.id}`, lengthMs }, row];
   });
 }

@@ -29,7 +29,7 @@ import { Facets } from "./facets.tsx";
 import { FilterBar } from "./filter-bar.tsx";
 import { Histogram } from "./histogram.tsx";
 import { histogramStep } from "./histogram-step.ts";
-import { KeyHints } from "./key-hints.tsx";
+import { EventKeyHints } from "./key-hints.tsx";
 import { LinkedEvent } from "./linked-event.tsx";
 import { Notes } from "./notes.tsx";
 import { TailBar } from "./tail-bar.tsx";
@@ -247,7 +247,7 @@ export function Events() {
               onNearStart={list.fetchPrevious}
             />
           )}
-          <KeyHints />
+          <EventKeyHints />
         </section>
       </div>
       {sheet === "export" && <ExportSheet question={question} columns={columns} onClose={() => setSheet(undefined)} />}

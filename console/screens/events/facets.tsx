@@ -38,7 +38,7 @@ export function Facets({ question, filter, onFilter }: FacetsProps) {
     return <p className="p-3 text-center text-xs text-ink3">The values could not be loaded.</p>;
   }
   return (
-    <div className={`space-y-1 ${values.isPlaceholderData ? "opacity-60" : ""}`}>
+    <div aria-busy={values.isPlaceholderData} className={`space-y-1 ${values.isPlaceholderData ? "opacity-60" : ""}`}>
       {FACETS.map((facet) => (
         <FacetPart
           key={facet.field}

@@ -27,7 +27,7 @@ export function About() {
       <ul className="space-y-1">
         {PAGES.map(({ href, name }) => (
           <li key={href}>
-            <a href={href} className="text-accent underline underline-offset-3">
+            <a href={href} className="inline-block py-1 text-accent underline underline-offset-3">
               {name}
             </a>
           </li>

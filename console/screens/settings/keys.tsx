@@ -56,7 +56,7 @@ function KeyList() {
   }
   return (
     <>
-      <div className="flex items-center">
+      <div className="flex items-center gap-4">
         <p className="text-sm text-ink2">People and programs use the service with a key. Its secret is shown once.</p>
         <Button look="primary" icon="plus" className="ml-auto" onClick={() => setOpen({ kind: "new" })}>
           New key
@@ -108,7 +108,7 @@ function KeyTable({ keys, onRotate, onRevoke }: KeyTableProps) {
   const { key: own } = useSession();
   const sorted = keys.toSorted((a, b) => Number(a.revoked_at !== null) - Number(b.revoked_at !== null));
   return (
-    <div className="overflow-x-auto">
+    <div className="relative overflow-x-auto">
       <table className="w-full text-sm">
         <thead className="text-left text-2xs text-ink3">
           <tr className="border-b border-line [&>th]:px-4 [&>th]:py-2 [&>th]:font-medium">

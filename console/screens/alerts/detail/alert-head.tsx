@@ -30,7 +30,9 @@ export function AlertHead({ alert, commands, onBack, refusal, exceptionRefusal }
   return (
     <header className="sticky top-0 z-10 border-b border-line bg-panel/95 px-5 pt-4 pb-3 backdrop-blur max-md:px-4">
       <div className="flex items-center gap-2.5">
-        {onBack !== undefined && <IconButton icon="chevron-left" label="Back to the queue" className="-ml-2" onClick={onBack} />}
+        {onBack !== undefined && (
+          <IconButton icon="chevron-left" label="Back to the queue" className="-ml-2" onClick={onBack} />
+        )}
         <SeverityLabel severity={alert.severity} />
         <StatusSteps status={alert.status} />
         <span className="ml-auto flex items-center">
@@ -38,7 +40,13 @@ export function AlertHead({ alert, commands, onBack, refusal, exceptionRefusal }
           <Menu
             trigger={<IconButton icon="ellipsis" label="More" />}
             items={[
-              { label: "Assign", icon: "user-round", hint: hint("assign"), disabledBecause: refusal, onChoose: commands.assign },
+              {
+                label: "Assign",
+                icon: "user-round",
+                hint: hint("assign"),
+                disabledBecause: refusal,
+                onChoose: commands.assign,
+              },
               { label: "Tags", icon: "bookmark", disabledBecause: refusal, onChoose: commands.tag },
               { label: "Score it again", icon: "bot", disabledBecause: refusal, onChoose: commands.analyse },
               "line",

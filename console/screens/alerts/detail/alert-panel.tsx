@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useRef, type RefObject } from "react";
+import type { RefObject } from "react";
 import { Score } from "../../../components/ui/marks.tsx";
 import { Empty, Failure, Skeleton } from "../../../components/ui/states.tsx";
 import { alertDetailQuery } from "../../../data/alerts.ts";
@@ -26,10 +26,6 @@ interface AlertPanelProps {
 export function AlertPanel(props: AlertPanelProps) {
   const { id } = props;
   const { data: alert, error, refetch } = useQuery(alertDetailQuery(id));
-  const scroller = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    scroller.current?.scrollTo(0, 0);
-  }, [id]);
   if (alert === undefined) {
     if (error === null) return <PanelSkeleton />;
     return error instanceof ApiError && error.status === 404 ? (
@@ -44,7 +40,13 @@ export function AlertPanel(props: AlertPanelProps) {
     <div className="flex h-full flex-col">
       {/* It scrolls, so that keys must be able to reach it. */}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
-      <div ref={scroller} tabIndex={0} role="region" aria-label="Alert" className="min-h-0 flex-1 overflow-y-auto outline-offset-[-2px]">
+      <div
+        key={id}
+        tabIndex={0}
+        role="region"
+        aria-label="Alert"
+        className="min-h-0 flex-1 overflow-y-auto outline-offset-[-2px]"
+      >
         <AlertHead
           alert={alert}
           commands={commands}

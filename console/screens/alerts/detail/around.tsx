@@ -36,7 +36,9 @@ export function Around({ alert }: { alert: AlertDetail }) {
             <AlertAxis alert={alert} />
           </Suspense>
         ) : (
-          <p className="p-3 text-sm text-ink3">Your key lacks the scope events:read, which the events around it need.</p>
+          <p className="p-3 text-sm text-ink3">
+            Your key lacks the scope events:read, which the events around it need.
+          </p>
         )}
       </div>
     </section>

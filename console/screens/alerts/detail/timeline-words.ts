@@ -14,7 +14,9 @@ export const actorName = (actor: string) => (actor === "system" ? "Tocsin" : act
 export function entryWords(entry: TimelineEntry): string {
   switch (entry.kind) {
     case "created":
-      return entry.count === 0 ? "raised it because nothing came" : `raised it from ${count(entry.count ?? 1, "event")}`;
+      return entry.count === 0
+        ? "raised it because nothing came"
+        : `raised it from ${count(entry.count ?? 1, "event")}`;
     case "events_added": {
       const raised = entry.severity === undefined ? "" : `, which made it ${entry.severity}`;
       return `added ${count(entry.count ?? 1, "event")}${raised}`;

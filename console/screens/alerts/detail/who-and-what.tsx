@@ -51,7 +51,9 @@ export function WhoAndWhat({ alert }: { alert: AlertDetail }) {
           {entities.length - SHOWN_MAX} more
         </Button>
       )}
-      {isWhole && alert.entities_cut && <p className="mt-1 text-2xs text-ink3">There were more; these are the most frequent.</p>}
+      {isWhole && alert.entities_cut && (
+        <p className="mt-1 text-2xs text-ink3">There were more; these are the most frequent.</p>
+      )}
     </section>
   );
 }

@@ -1,6 +1,6 @@
-import { Link } from "@tanstack/react-router";
+import { lazy, Suspense, useState } from "react";
 import { Sentence } from "../../../components/entities/sentence.tsx";
-import { clockSeconds, duration, full } from "../../../components/time/format.ts";
+import { clockSeconds, day, duration, full } from "../../../components/time/format.ts";
 import { SectionHeading } from "../../../components/ui/heading.tsx";
 import { Icon } from "../../../components/ui/icons.tsx";
 import { severityColor } from "../../../components/ui/severity.tsx";
@@ -9,29 +9,26 @@ import { DOMAIN_ICON, DOMAIN_WORD, domainOf } from "../../../text/domains.ts";
 import { count } from "../../../text/numbers.ts";
 import { fieldWords, whyOf, type WhyStep } from "./why.ts";
 
+const AlertEvents = lazy(() => import("./alert-events.tsx"));
+
 const FIELDS_SHOWN_MAX = 4;
-const HOUR_MS = 3_600_000;
 
 export function WhyItFired({ alert }: { alert: AlertDetail }) {
   const { lead, steps, closing } = whyOf(alert);
+  const [isListing, setListing] = useState(false);
+  const hasDays = day(alert.first_event_at) !== day(alert.last_event_at);
   return (
     <section>
       <SectionHeading
         right={
           alert.event_count > 0 && (
-            <Link
-              to="/events"
-              search={
-                {
-                  from: new Date(Date.parse(alert.first_event_at) - HOUR_MS).toISOString(),
-                  to: new Date(Date.parse(alert.last_event_at) + HOUR_MS).toISOString(),
-                  source: alert.source,
-                } as never
-              }
+            <button
+              type="button"
+              onClick={() => setListing(true)}
               className="text-xs font-medium text-accent hover:underline"
             >
               {count(alert.event_count, "event")}
-            </Link>
+            </button>
           )
         }
       >
@@ -45,7 +42,7 @@ export function WhyItFired({ alert }: { alert: AlertDetail }) {
         )}
         <ol>
           {steps.map((step) => (
-            <Step key={step.event.id} step={step} severity={alert.severity} />
+            <Step key={step.event.id} step={step} severity={alert.severity} hasDays={hasDays} />
           ))}
         </ol>
         {closing !== null && <p className="bg-app px-3 py-1.5 text-2xs text-ink3">{closing}</p>}
@@ -56,14 +53,24 @@ export function WhyItFired({ alert }: { alert: AlertDetail }) {
       {alert.match?.rule_as === "current" && (
         <p className="mt-1 text-2xs text-ink3">Explained by the rule as it is today.</p>
       )}
+      <Suspense fallback={null}>
+        {isListing && <AlertEvents alert={alert} onClose={() => setListing(false)} />}
+      </Suspense>
     </section>
   );
 }
 
-function Step({ step, severity }: { step: WhyStep; severity: Severity }) {
+interface StepProps {
+  readonly step: WhyStep;
+  readonly severity: Severity;
+  /** The alert goes on for days: each event says its own. */
+  readonly hasDays: boolean;
+}
+
+function Step({ step, severity, hasDays }: StepProps) {
   const { event, number, name, more, laterMs } = step;
-  // The icon says the source.
-  const fields = step.fields.filter(({ field }) => field !== "source");
+  // The icon says the source, and what an event lacks explains little.
+  const fields = step.fields.filter(({ field, value }) => field !== "source" && value !== null);
   const domain = domainOf(event.source);
   const shown = fields.slice(0, FIELDS_SHOWN_MAX);
   return (
@@ -89,7 +96,11 @@ function Step({ step, severity }: { step: WhyStep; severity: Severity }) {
           {shown.map((field) => {
             const words = fieldWords(field);
             return (
-              <code key={words} title={`${field.field} ${words}`} className="mono max-w-full truncate rounded bg-hover px-1 text-ink2">
+              <code
+                key={words}
+                title={`${field.field} ${words}`}
+                className="mono max-w-full truncate rounded bg-hover px-1 text-ink2"
+              >
                 {words}
               </code>
             );
@@ -105,6 +116,7 @@ function Step({ step, severity }: { step: WhyStep; severity: Severity }) {
         >
           {clockSeconds(event.timestamp)}
         </time>
+        {hasDays && <p>{day(event.timestamp)}</p>}
         {laterMs !== null && <p>{duration(laterMs)} later</p>}
       </div>
     </li>

@@ -80,10 +80,29 @@ describe("a sequence", () => {
 
 test("a threshold says what was counted, and the newest events", () => {
   const events = [event("1", 0), event("2", 1), event("3", 2), event("4", 3)];
-  const threshold = { count: 3, distinct: [], sum: null, avg: null, percentile: null, gte: null, gt: null, lte: null, lt: null };
-  const match = { kind: "threshold" as const, window: "5m", group_by: ["raw.door"], threshold, events: [explained("4", null)] };
+  const threshold = {
+    count: 3,
+    distinct: [],
+    sum: null,
+    avg: null,
+    percentile: null,
+    gte: null,
+    gt: null,
+    lte: null,
+    lt: null,
+  };
+  const match = {
+    kind: "threshold" as const,
+    window: "5m",
+    group_by: ["raw.door"],
+    threshold,
+    events: [explained("4", null)],
+  };
   const { lead, steps } = whyOf(detail(events, match, { event_count: 180 }));
-  expect(lead).toEqual({ figure: "180", words: "matching events with door = Loading dock. The rule fires at 3 within 5m." });
+  expect(lead).toEqual({
+    figure: "180",
+    words: "matching events with door = Loading dock. The rule fires at 3 within 5m.",
+  });
   expect(steps.map(({ event: { id }, fields }) => [id, fields.length])).toEqual([
     ["2", 0],
     ["3", 0],
@@ -104,6 +123,9 @@ test.each([
   [{ field: "raw.port", operator: "in", value: 22, expected: 22 }, "port = 22"],
   [{ field: "raw.bytes", operator: "gte", value: 9, expected: 5 }, "bytes ≥ 5 (was 9)"],
   [{ field: "raw.user", operator: "exists", value: null, expected: false }, "user is missing"],
-  [{ field: "raw.user", operator: "contains", value: "xadminx", expected: "admin" }, "user contains admin (was xadminx)"],
+  [
+    { field: "raw.user", operator: "contains", value: "xadminx", expected: "admin" },
+    "user contains admin (was xadminx)",
+  ],
   [{ field: "raw.ip", operator: "not_in", value: "1", expected: null }, "ip ≠ any of the list (was 1)"],
 ] as const)("%j is read as %s", (field, words) => expect(fieldWords(field)).toBe(words));

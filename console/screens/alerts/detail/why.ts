@@ -69,7 +69,10 @@ function sequenceSteps(
   oldestFirst: readonly Event[],
   explained: ReadonlyMap<string, Match["events"][number]>,
 ): WhyStep[] {
-  const byStep = new Map<number, { first: Event; last: Event; name: string | null; fields: readonly MatchedField[]; count: number }>();
+  const byStep = new Map<
+    number,
+    { first: Event; last: Event; name: string | null; fields: readonly MatchedField[]; count: number }
+  >();
   for (const event of oldestFirst) {
     const found = explained.get(event.id);
     if (found?.step_number === null || found?.step_number === undefined) continue;
@@ -117,11 +120,21 @@ function limitWords(threshold: Match["threshold"]): string {
   if (threshold === null) return "one";
   const { count: events, distinct, sum, avg, percentile, gte, gt, lte, lt } = threshold;
   const bound =
-    gte !== null ? `at least ${exact(gte)}` : gt !== null ? `more than ${exact(gt)}` : lte !== null ? `at most ${exact(lte)}` : lt !== null ? `less than ${exact(lt)}` : undefined;
+    gte !== null
+      ? `at least ${exact(gte)}`
+      : gt !== null
+        ? `more than ${exact(gt)}`
+        : lte !== null
+          ? `at most ${exact(lte)}`
+          : lt !== null
+            ? `less than ${exact(lt)}`
+            : undefined;
   if (sum !== null) return `a sum of ${shortField(sum)} of ${bound ?? "any size"}`;
   if (avg !== null) return `an average of ${shortField(avg)} of ${bound ?? "any size"}`;
-  if (percentile !== null) return `a percentile ${percentile.rank} of ${shortField(percentile.of)} of ${bound ?? "any size"}`;
-  if (distinct.length > 0) return `${bound ?? exact(events ?? 1)} different values of ${distinct.map(shortField).join(" and ")}`;
+  if (percentile !== null)
+    return `a percentile ${percentile.rank} of ${shortField(percentile.of)} of ${bound ?? "any size"}`;
+  if (distinct.length > 0)
+    return `${bound ?? exact(events ?? 1)} different values of ${distinct.map(shortField).join(" and ")}`;
   return bound ?? exact(events ?? 1);
 }
 

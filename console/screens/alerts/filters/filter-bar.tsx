@@ -98,7 +98,9 @@ function FilterChoices({ filters, sources, onChange }: FilterBarProps) {
       className="grid w-[420px] max-w-full grid-cols-2 gap-4 max-md:w-[300px]"
       onSubmit={(event) => {
         event.preventDefault();
-        onChange(Object.fromEntries(texts.map(([name, , text]) => [name, text.trim() === "" ? undefined : text.trim()])));
+        onChange(
+          Object.fromEntries(texts.map(([name, , text]) => [name, text.trim() === "" ? undefined : text.trim()])),
+        );
       }}
     >
       <Choices legend="Status" name="status" all={STATUSES} filters={filters} onChange={onChange} />
@@ -147,7 +149,9 @@ interface ChoicesProps {
   readonly onChange: (changes: FilterTexts) => void;
 }
 
-function Choices({ legend, name, all, word = (value) => value, filters, onChange }: ChoicesProps) {
+const itself = (value: string) => value;
+
+function Choices({ legend, name, all, word = itself, filters, onChange }: ChoicesProps) {
   const chosen = filters[name]?.split(",") ?? [];
   return (
     <fieldset>

@@ -113,7 +113,10 @@ function RowOf(props: ListProps & { readonly index: number; readonly isCursor: b
   if (row.kind === "waiting") return <WaitingRow isCompact={props.density === "compact"} />;
   if (row.kind === "gone") {
     return (
-      <div role="gridcell" className="flex h-full items-center border-b border-line px-4 text-xs text-ink3 line-through">
+      <div
+        role="gridcell"
+        className="flex h-full items-center border-b border-line px-4 text-xs text-ink3 line-through"
+      >
         No longer in this view
       </div>
     );
@@ -151,8 +154,11 @@ function RowOf(props: ListProps & { readonly index: number; readonly isCursor: b
   );
 }
 
-/** An alert that no longer matches stays until the view is left. Which events it has is not known here. */
-export const isStruck = (alert: Alert, { event_id: _, search: __, ...filters }: AlertFilters) => !matches(alert, filters);
+/** An alert that no longer matches stays until the view is left. Which events it has is not known here, nor how words match. */
+export function isStruck(alert: Alert, filters: AlertFilters): boolean {
+  const { event_id: _, search: __, ...known } = filters;
+  return !matches(alert, known);
+}
 
 function WaitingRow({ isCompact }: { isCompact: boolean }) {
   return (
@@ -169,7 +175,12 @@ function WaitingRow({ isCompact }: { isCompact: boolean }) {
 }
 
 /** Keeps the cursor's row, or else the first in sight, at its pixel when rows come or go above it. */
-function useAnchor(layout: Layout, cursor: Place | undefined, height: number, scroller: RefObject<HTMLDivElement | null>) {
+function useAnchor(
+  layout: Layout,
+  cursor: Place | undefined,
+  height: number,
+  scroller: RefObject<HTMLDivElement | null>,
+) {
   const before = useRef<{ layout: Layout; height: number }>(undefined);
   useLayoutEffect(() => {
     const box = scroller.current;
@@ -182,6 +193,6 @@ function useAnchor(layout: Layout, cursor: Place | undefined, height: number, sc
     const anchorIndex = cursorIndex >= first && cursorIndex <= last ? cursorIndex : first;
     const place = previous.layout.at(anchorIndex);
     const index = place === undefined ? -1 : indexOf(layout, place);
-    if (index >= 0 && index !== anchorIndex) box.scrollTop += (index - anchorIndex) * height;
+    if (index >= 0 && index !== anchorIndex) box.scrollBy(0, (index - anchorIndex) * height);
   });
 }

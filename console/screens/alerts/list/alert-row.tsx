@@ -77,7 +77,9 @@ function RowFrame(props: FrameProps) {
       ? "bg-accent-soft/40"
       : "hover:bg-hover/60";
   return (
-    <div className={`${GRID} ${look} ${props.isTinted ? "row-tint" : ""} ${props.isIndented ? "pl-10 @max-[460px]:pl-8" : ""}`}>
+    <div
+      className={`${GRID} ${look} ${props.isTinted ? "row-tint" : ""} ${props.isIndented ? "pl-10 @max-[460px]:pl-8" : ""}`}
+    >
       <span role="gridcell" className="flex @max-[460px]:hidden">
         <SelectBox {...props} />
       </span>
@@ -201,7 +203,10 @@ interface GroupRowProps extends RowLook, RowActions {
 
 export const GroupRow = memo(function GroupRow({ group, filters, isOpen, stepMs, ...look }: GroupRowProps) {
   const isNameless = group.samples.length === 0;
-  const { data: samples } = useQuery({ ...groupSamplesQuery(filters, group.rule), enabled: isNameless && mayPrefetch() });
+  const { data: samples } = useQuery({
+    ...groupSamplesQuery(filters, group.rule),
+    enabled: isNameless && mayPrefetch(),
+  });
   const title = groupTitle(isNameless && samples !== undefined ? { ...group, samples } : group);
   return (
     <RowFrame
@@ -211,7 +216,9 @@ export const GroupRow = memo(function GroupRow({ group, filters, isOpen, stepMs,
       isIndented={false}
       title={
         <>
-          <span className={`truncate text-sm font-medium ${look.isStruck ? "text-ink3 line-through" : ""}`}>{title}</span>
+          <span className={`truncate text-sm font-medium ${look.isStruck ? "text-ink3 line-through" : ""}`}>
+            {title}
+          </span>
           <button
             type="button"
             tabIndex={-1}

@@ -53,7 +53,13 @@ export function BulkBar({ selected, total, isAll, refusal, commands, onSelectAll
         Reopen
       </Button>
       {!isAll && total > selected && (
-        <Button look="quiet" className="px-2!" title="Select all that match" hint={keyLabel(KEYS.list.selectAll.keys[0])} onClick={onSelectAll}>
+        <Button
+          look="quiet"
+          className="px-2!"
+          title="Select all that match"
+          hint={keyLabel(KEYS.list.selectAll.keys[0])}
+          onClick={onSelectAll}
+        >
           All {exact(total)}
         </Button>
       )}

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { AlertGroup } from "../../../data/alert-groups.ts";
-import { inFrozenOrder, inOrder, groupTitle } from "./groups.ts";
+import { freeze, groupTitle, inOrder, NOT_FROZEN } from "./groups.ts";
 
 const group = (rule: string, differences: Partial<AlertGroup> = {}): AlertGroup => ({
   rule,
@@ -28,14 +28,35 @@ test("groups are ordered by severity, score and time", () => {
   expect(rules(inOrder(groups))).toEqual(["worst", "scored", "late", "early"]);
 });
 
-test("a frozen order keeps places: nothing new comes in, nothing that was there leaves", () => {
-  const before = new Map([["gone", group("gone")]]);
-  const shown = inFrozenOrder(["b", "gone", "a"], [group("a"), group("b", { count: 9 }), group("new")], before);
-  expect(shown.map(({ rule, count }) => [rule, count])).toEqual([
-    ["b", 9],
-    ["gone", 0],
-    ["a", 2],
+describe("an order that is frozen", () => {
+  const before = freeze(NOT_FROZEN, "key", [
+    group("b"),
+    group("gone", { count: 1 }),
+    group("a"),
+    group("one", { count: 1 }),
   ]);
+  const read = ({ groups }: typeof before) => groups.map(({ rule, count }) => [rule, count]);
+
+  test("keeps places: nothing new comes in, nothing that was there leaves", () => {
+    const now = [group("a"), group("b", { count: 9, severity: "critical" }), group("new"), group("one", { count: 1 })];
+    expect(read(freeze(before, "key", now))).toEqual([
+      ["b", 9],
+      ["gone", 0],
+      ["a", 2],
+      ["one", 1],
+    ]);
+  });
+
+  test("knows which groups are one alert: one that grows is a group, one that is emptied stays", () => {
+    expect([...before.singles]).toEqual(["gone", "one"]);
+    const after = freeze(before, "key", [group("a", { count: 1 }), group("one", { count: 2 })]);
+    expect([...after.singles]).toEqual(["gone"]);
+  });
+
+  test("is the same while nothing has changed, and another for another key", () => {
+    expect(freeze(before, "key", before.data)).toBe(before);
+    expect(read(freeze(before, "other", [group("new")]))).toEqual([["new", 2]]);
+  });
 });
 
 describe("the name of a group", () => {

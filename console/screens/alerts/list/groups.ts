@@ -17,7 +17,7 @@ export function inOrder(groups: readonly AlertGroup[]): AlertGroup[] {
  * Groups whose place is known stay there, whatever their numbers have become; others are left out until they are let in. A
  * group that has no more alerts keeps its place too, with what it last showed.
  */
-export function inFrozenOrder(
+function inFrozenOrder(
   order: readonly string[],
   groups: readonly AlertGroup[],
   before: ReadonlyMap<string, AlertGroup>,
@@ -30,6 +30,30 @@ export function inFrozenOrder(
 }
 
 const emptied = (group: AlertGroup | undefined) => group && { ...group, count: 0 };
+
+export interface Frozen {
+  readonly key: string;
+  readonly data: readonly AlertGroup[];
+  readonly order: readonly string[];
+  /** Groups of one: the alert stands in the list itself. One that grows becomes a group; one that shrinks stays one. */
+  readonly singles: ReadonlySet<string>;
+  readonly groups: readonly AlertGroup[];
+}
+
+export const NOT_FROZEN: Frozen = { key: "", data: [], order: [], singles: new Set(), groups: [] };
+
+/** The groups as they are shown: another key orders them anew, other numbers do not. */
+export function freeze(frozen: Frozen, key: string, data: readonly AlertGroup[]): Frozen {
+  if (frozen.key !== key) {
+    const groups = inOrder(data);
+    const singles = new Set(data.filter(({ count }) => count === 1).map(({ rule }) => rule));
+    return { key, data, order: groups.map(({ rule }) => rule), singles, groups };
+  }
+  if (frozen.data === data) return frozen;
+  const groups = inFrozenOrder(frozen.order, data, new Map(frozen.groups.map((group) => [group.rule, group])));
+  const grown = new Set(groups.filter(({ count }) => count > 1).map(({ rule }) => rule));
+  return { ...frozen, data, groups, singles: new Set([...frozen.singles].filter((rule) => !grown.has(rule))) };
+}
 
 const NAME_CHARACTERS_MIN = 14;
 

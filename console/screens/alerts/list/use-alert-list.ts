@@ -1,10 +1,10 @@
 import { useQueries, useQuery } from "@tanstack/react-query";
-import { useEffect, useMemo, useRef, useState } from "react";
+import { useState } from "react";
 import { alertGroupsQuery, type AlertGroup } from "../../../data/alert-groups.ts";
-import { ALERTS_PER_PAGE, alertPageQuery, type AlertFilters } from "../../../data/alerts.ts";
+import { ALERTS_PER_PAGE, alertPageQuery, type AlertFilters, type AlertPage } from "../../../data/alerts.ts";
 import type { Alert } from "../../../data/client.ts";
 import type { Grouping, Sort } from "../address.ts";
-import { inFrozenOrder, inOrder } from "./groups.ts";
+import { freeze, NOT_FROZEN } from "./groups.ts";
 import { layOut, type Layout, type Place, type Segment } from "./layout.ts";
 import { unread, withPage, type Pages } from "./pages.ts";
 
@@ -82,7 +82,9 @@ export function useAlertList(
     : [{ rule: null, hasHead: false, isOpen: true, freshIds: fresh.map(({ id }) => id), pages: pagesOf(null, 12) }];
   const layout = layOut(question === undefined ? [] : segments);
 
-  const wanted = wantedPages(layout, visible, singles);
+  // The first page of a list without groups says how many there are, even if that is none.
+  const first: WantedPage[] = question === undefined || isGrouped ? [] : [{ rule: null, page: 0 }];
+  const wanted = wantedPages(layout, visible, singles, first);
   const results = useQueries({
     queries: wanted.map(({ rule, page }) => {
       const { after } = pagesOf(rule, 1).marks[page]!;
@@ -91,20 +93,8 @@ export function useAlertList(
   });
   const byPage = new Map(wanted.map(({ rule, page }, i) => [`${rule ?? UNGROUPED} ${page}`, results[i]!.data]));
 
-  useEffect(() => {
-    setState((current) => {
-      let pages = current.key === key ? current.pages : new Map<string, Pages>();
-      for (const [i, { rule, page }] of wanted.entries()) {
-        const data = results[i]!.data;
-        if (data === undefined) continue;
-        const name = rule ?? UNGROUPED;
-        const known = pages.get(name) ?? unread(1, ALERTS_PER_PAGE);
-        const next = withPage(known, page, { rows: data.alerts.length, next: data.next, total: data.total }, ALERTS_PER_PAGE);
-        if (next !== known) pages = new Map(pages).set(name, next);
-      }
-      return pages === current.pages && current.key === key ? current : { key, pages };
-    });
-  });
+  const readPages = withRead(state.key === key ? state.pages : new Map(), wanted, results);
+  if (state.key !== key || readPages !== state.pages) setState({ key, pages: readPages });
 
   const rowAt = (index: number): Row | undefined => {
     const place = layout.at(index);
@@ -145,6 +135,25 @@ export function useAlertList(
   };
 }
 
+/** The pages after those that have been read by now. */
+function withRead(
+  pages: ReadonlyMap<string, Pages>,
+  wanted: readonly WantedPage[],
+  results: readonly { readonly data: AlertPage | undefined }[],
+): ReadonlyMap<string, Pages> {
+  let next = pages;
+  for (const [i, { rule, page }] of wanted.entries()) {
+    const data = results[i]!.data;
+    if (data === undefined) continue;
+    const name = rule ?? UNGROUPED;
+    const known = next.get(name) ?? unread(1, ALERTS_PER_PAGE);
+    const read = { rows: data.alerts.length, next: data.next, total: data.total };
+    const changed = withPage(known, page, read, ALERTS_PER_PAGE);
+    if (changed !== known) next = new Map(next).set(name, changed);
+  }
+  return next;
+}
+
 const filtersOf = ({ filters }: Question, rule: string | null): AlertFilters =>
   rule === null ? filters : { ...filters, rule_name: [rule] };
 
@@ -156,9 +165,14 @@ interface WantedPage {
   readonly page: number;
 }
 
-/** Pages in sight, and the next one when the end of one is near. */
-function wantedPages(layout: Layout, { start, end }: Visible, singles: ReadonlySet<string>): WantedPage[] {
-  const wanted = new Map<string, WantedPage>();
+/** Pages in sight. Rows shortly before and after those are in sight too, so that the next page comes early. */
+function wantedPages(
+  layout: Layout,
+  { start, end }: Visible,
+  singles: ReadonlySet<string>,
+  always: readonly WantedPage[],
+): WantedPage[] {
+  const wanted = new Map(always.map((each) => [`${each.rule} ${each.page}`, each]));
   for (let index = start; index <= end; index++) {
     const place = layout.at(index);
     if (place?.kind !== "paged" || (place.rule !== null && singles.has(place.rule))) continue;
@@ -167,36 +181,17 @@ function wantedPages(layout: Layout, { start, end }: Visible, singles: ReadonlyS
   return [...wanted.values()];
 }
 
-interface Frozen {
-  readonly key: string;
-  readonly order: readonly string[];
-  /** Groups of one: the alert stands in the list itself. One that grows becomes a group; one that shrinks stays one. */
-  readonly singles: Set<string>;
-  readonly latest: Map<string, AlertGroup>;
-}
-
 /** Groups in an order that stays until the question changes or new ones are let in. */
 function useGroups(question: Question | undefined) {
   const isGrouped = question?.grouping === "rule";
   const { filters = {}, stepMs = 0, generation = 0, letIns = 0 } = question ?? {};
   const query = useQuery({ ...alertGroupsQuery(filters, stepMs, generation), enabled: isGrouped });
   const key = JSON.stringify([filters, generation, letIns]);
-  const frozen = useRef<Frozen>(undefined);
+  const [frozen, setFrozen] = useState(NOT_FROZEN);
   const data = isGrouped ? query.data?.groups : undefined;
-  return useMemo(() => {
-    if (data === undefined) return { query, groups: [], singles: new Set<string>() };
-    if (frozen.current?.key !== key) {
-      const singles = new Set(data.filter(({ count }) => count === 1).map(({ rule }) => rule));
-      frozen.current = { key, order: inOrder(data).map(({ rule }) => rule), singles, latest: new Map() };
-    }
-    const { order, latest, singles } = frozen.current;
-    const groups = inFrozenOrder(order, data, latest);
-    for (const group of groups) {
-      latest.set(group.rule, group);
-      if (group.count > 1) singles.delete(group.rule);
-    }
-    return { query, groups, singles: new Set(singles) };
-  }, [data, key, query]);
+  const next = data === undefined ? NOT_FROZEN : freeze(frozen, key, data);
+  if (next !== frozen) setFrozen(next);
+  return { query, groups: next.groups, singles: next.singles };
 }
 
 /** The alerts of groups of one, a hundred of them in one request. */
@@ -212,10 +207,21 @@ function useSingles(question: Question | undefined, rules: ReadonlySet<string>):
   });
   // An alert that no longer matches is in no later answer, but stays in the list.
   const key = JSON.stringify([question?.filters, question?.generation]);
-  const known = useRef({ key, alerts: new Map<string, Alert>() });
-  if (known.current.key !== key) known.current = { key, alerts: new Map() };
-  for (const { data } of results) {
-    for (const alert of data?.alerts ?? []) known.current.alerts.set(alert.rule_name, alert);
-  }
-  return known.current.alerts;
+  const [known, setKnown] = useState<KnownAlerts>({ key, alerts: new Map() });
+  const read = results.flatMap(({ data }) => data?.alerts ?? []);
+  const next = withKnown(known, key, read);
+  if (next !== known) setKnown(next);
+  return next.alerts;
+}
+
+interface KnownAlerts {
+  readonly key: string;
+  readonly alerts: ReadonlyMap<string, Alert>;
+}
+
+function withKnown(known: KnownAlerts, key: string, read: readonly Alert[]): KnownAlerts {
+  const before = known.key === key ? known.alerts : new Map<string, Alert>();
+  const changed = read.filter((alert) => before.get(alert.rule_name) !== alert);
+  if (known.key === key && changed.length === 0) return known;
+  return { key, alerts: new Map([...before, ...changed.map((alert) => [alert.rule_name, alert] as const)]) };
 }

@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useRef, useState, type RefObject } from "react";
+import { useEffect, useRef, useState, type RefObject } from "react";
 import { indexOf } from "./alert-list.tsx";
 import type { Place } from "./layout.ts";
 import type { AlertList } from "./use-alert-list.ts";
@@ -39,36 +39,23 @@ export function useCursor({ list, listKey, alertId, rowHeight, scroller, onRest 
   useEffect(() => () => clearTimeout(rest.current), []);
 
   const { layout, isPending } = list;
-  const set = useCallback(
-    (to: number) => {
-      const next = layout.at(to);
-      if (next !== undefined) setState({ key: listKey, place: next });
-    },
-    [layout, listKey],
-  );
+  const set = (to: number) => {
+    const next = layout.at(to);
+    if (next !== undefined) setState({ key: listKey, place: next });
+  };
 
   // The first time, it stands on the alert of the address, or on the first row.
-  useEffect(() => {
-    if (place !== undefined || isPending || layout.count === 0) return;
-    if (alertId === undefined) {
-      set(0);
-      return;
-    }
-    for (let each = 0; each < Math.min(layout.count, SEARCHED_MAX); each++) {
-      const row = list.rowAt(each);
-      if (row?.kind === "alert" && row.alert.id === alertId) {
-        set(each);
-        return;
-      }
-    }
-  }, [place, isPending, layout, alertId, list, set]);
+  if (place === undefined && !isPending && layout.count > 0) {
+    const start = alertId === undefined ? 0 : findAlert(list, alertId);
+    if (start >= 0) set(start);
+  }
 
   const reveal = (to: number) => {
     const box = scroller.current;
     if (box === null) return;
     const top = to * rowHeight;
-    if (top < box.scrollTop) box.scrollTop = top;
-    else if (top + rowHeight > box.scrollTop + box.clientHeight) box.scrollTop = top + rowHeight - box.clientHeight;
+    if (top < box.scrollTop) box.scrollTo(0, top);
+    else if (top + rowHeight > box.scrollTop + box.clientHeight) box.scrollTo(0, top + rowHeight - box.clientHeight);
   };
   const moveTo = (to: number) => {
     const next = Math.max(0, Math.min(layout.count - 1, to));
@@ -88,4 +75,12 @@ export function useCursor({ list, listKey, alertId, rowHeight, scroller, onRest 
       reveal(to);
     },
   };
+}
+
+function findAlert(list: AlertList, id: string): number {
+  for (let index = 0; index < Math.min(list.layout.count, SEARCHED_MAX); index++) {
+    const row = list.rowAt(index);
+    if (row?.kind === "alert" && row.alert.id === id) return index;
+  }
+  return -1;
 }

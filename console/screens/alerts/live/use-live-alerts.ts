@@ -113,8 +113,7 @@ export function useLiveAlerts(seen: RefObject<Seen | undefined>, listKey: string
     waiting: current.waiting,
     tinted,
     fresh: current.fresh,
-    letIn: () =>
-      setState({ ...current, fresh: [...current.waiting.alerts, ...current.fresh], waiting: NONE_WAITING }),
+    letIn: () => setState({ ...current, fresh: [...current.waiting.alerts, ...current.fresh], waiting: NONE_WAITING }),
     forget: () => setState({ ...current, fresh: [], waiting: NONE_WAITING }),
   };
 }

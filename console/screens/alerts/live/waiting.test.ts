@@ -34,6 +34,7 @@ test("an older alert that is opened again is new where the whole list is known",
 
 test("at most five hundred wait", () => {
   let waiting = NONE_WAITING;
-  for (let n = 0; n <= WAITING_MAX; n++) waiting = withArrival(waiting, alertLike({ id: `${n}`, created_at: LATER }), SEEN);
+  for (let n = 0; n <= WAITING_MAX; n++)
+    waiting = withArrival(waiting, alertLike({ id: `${n}`, created_at: LATER }), SEEN);
   expect([waiting.alerts.length, waiting.isOverfull]).toEqual([WAITING_MAX, true]);
 });

@@ -35,7 +35,12 @@ export function ViewSheet({ view, onSave, onClose }: ViewSheetProps) {
     });
   };
   return (
-    <Sheet open onClose={onClose} title={view === undefined ? "Save this view" : "Rename or share"} initialFocus={input}>
+    <Sheet
+      open
+      onClose={onClose}
+      title={view === undefined ? "Save this view" : "Rename or share"}
+      initialFocus={input}
+    >
       <form
         className="space-y-4"
         onSubmit={(event) => {
@@ -51,14 +56,13 @@ export function ViewSheet({ view, onSave, onClose }: ViewSheetProps) {
           value={name}
           onChange={({ target }) => setName(target.value)}
           fault={fault}
-          hint={view === undefined ? "Keeps the filters, the grouping and the order. The time stays yours to choose." : undefined}
+          hint={
+            view === undefined
+              ? "Keeps the filters, the grouping and the order. The time stays yours to choose."
+              : undefined
+          }
         />
-        <Check
-          label="Everybody sees it"
-          checked={isShared}
-          disabled={!mayWrite && !mayManage}
-          onChange={setShared}
-        />
+        <Check label="Everybody sees it" checked={isShared} disabled={!mayWrite && !mayManage} onChange={setShared} />
         {!mayWrite && !mayManage && (
           <p className="text-2xs text-ink3">To share a view, your key needs the scope alerts:write.</p>
         )}

@@ -1,5 +1,5 @@
 import { keepPreviousData, useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState, type DragEvent } from "react";
+import { useEffect, useRef, useState, type DragEvent } from "react";
 import { IconButton } from "../../../components/ui/button.tsx";
 import { Icon } from "../../../components/ui/icons.tsx";
 import { Menu, type MenuItem } from "../../../components/ui/menu.tsx";
@@ -35,9 +35,16 @@ export function ViewTabs({ state, stored, filtersOf, density, onChoose }: ViewTa
   const views: readonly View[] = [...BUILT_IN_VIEWS, ...stored.map(readStoredView)];
   const counts = useCounts(views.map(filtersOf));
   const own = stored.filter((view) => view.own);
-  const tell = (work: Promise<unknown>, done: string) =>
+  const tabs = useRef<HTMLElement>(null);
+  const currentId = state.view?.id;
+  useEffect(() => {
+    // Where there is no room for all tabs, the current one is in sight.
+    if (currentId === undefined) return;
+    tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [currentId]);
+  const tell = (work: Promise<unknown>, words: string) =>
     void work.then(
-      () => showToast(done),
+      () => showToast(words),
       (error: Error) => showToast(failureWords(error), { isProblem: true }),
     );
   const arrange = (ids: string[]) => tell(arrangeViews(client, "alerts", ids), "Views are in their new order");
@@ -61,7 +68,14 @@ export function ViewTabs({ state, stored, filtersOf, density, onChoose }: ViewTa
   const itemsOf = (view: StoredView): (MenuItem | "line")[] => {
     const place = own.findIndex(({ id }) => id === view.id);
     const refusal = view.editable ? undefined : `It belongs to ${view.owner}`;
-    const move = (to: number) => arrange(moved(own.map(({ id }) => id), view.id, to));
+    const move = (to: number) =>
+      arrange(
+        moved(
+          own.map(({ id }) => id),
+          view.id,
+          to,
+        ),
+      );
     return [
       {
         label: "Save the filters as they are now",
@@ -72,12 +86,27 @@ export function ViewTabs({ state, stored, filtersOf, density, onChoose }: ViewTa
           onChoose(view.id);
         },
       },
-      { label: "Rename or share", icon: "pencil", disabledBecause: refusal, onChoose: () => setSheet({ kind: "edit", view }) },
+      {
+        label: "Rename or share",
+        icon: "pencil",
+        disabledBecause: refusal,
+        onChoose: () => setSheet({ kind: "edit", view }),
+      },
       ...(view.own
         ? ([
             "line",
-            { label: "Move left", icon: "chevron-left", disabledBecause: place === 0 ? "It is the first" : undefined, onChoose: () => move(place - 1) },
-            { label: "Move right", icon: "chevron-right", disabledBecause: place === own.length - 1 ? "It is the last" : undefined, onChoose: () => move(place + 1) },
+            {
+              label: "Move left",
+              icon: "chevron-left",
+              disabledBecause: place === 0 ? "It is the first" : undefined,
+              onChoose: () => move(place - 1),
+            },
+            {
+              label: "Move right",
+              icon: "chevron-right",
+              disabledBecause: place === own.length - 1 ? "It is the last" : undefined,
+              onChoose: () => move(place + 1),
+            },
           ] satisfies (MenuItem | "line")[])
         : []),
       "line",
@@ -91,7 +120,11 @@ export function ViewTabs({ state, stored, filtersOf, density, onChoose }: ViewTa
           deleteView(client, view.id).then(
             () =>
               showToast(`Deleted “${name}”`, {
-                undo: () => tell(saveView(client, { screen, name, search, density: view.density, shared, position }), `“${name}” is back`),
+                undo: () =>
+                  tell(
+                    saveView(client, { screen, name, search, density: view.density, shared, position }),
+                    `“${name}” is back`,
+                  ),
               }),
             (error: Error) => showToast(failureWords(error), { isProblem: true }),
           );
@@ -100,7 +133,11 @@ export function ViewTabs({ state, stored, filtersOf, density, onChoose }: ViewTa
     ];
   };
   return (
-    <nav aria-label="Views" className="flex min-w-0 items-center gap-1 overflow-x-auto [scrollbar-width:none]">
+    <nav
+      ref={tabs}
+      aria-label="Views"
+      className="flex min-w-0 items-center gap-1 overflow-x-auto [scrollbar-width:none]"
+    >
       {views.map((view, index) => {
         const saved = stored.find(({ id }) => id === view.id);
         const isCurrent = state.view?.id === view.id;
@@ -136,7 +173,14 @@ export function ViewTabs({ state, stored, filtersOf, density, onChoose }: ViewTa
             {isCurrent && saved !== undefined && (
               <Menu
                 heading={saved.own ? undefined : `Shared by ${saved.owner}`}
-                trigger={<IconButton icon="chevron-down" label={`Change the view ${view.name}`} size={13} className="size-6! text-accent" />}
+                trigger={
+                  <IconButton
+                    icon="chevron-down"
+                    label={`Change the view ${view.name}`}
+                    size={13}
+                    className="size-6! text-accent"
+                  />
+                }
                 items={itemsOf(saved)}
               />
             )}
@@ -158,7 +202,11 @@ export function ViewTabs({ state, stored, filtersOf, density, onChoose }: ViewTa
 /** One request counts the built-in views; each saved view is a question of its own. */
 function useCounts(all: readonly (AlertFilters | undefined)[]): (number | undefined)[] {
   const { from, to, time } = all.find((filters) => filters !== undefined) ?? {};
-  const range = { ...(from !== undefined && { from }), ...(to !== undefined && { to }), ...(time !== undefined && { time }) };
+  const range = {
+    ...(from !== undefined && { from }),
+    ...(to !== undefined && { to }),
+    ...(time !== undefined && { time }),
+  };
   const tallies = useQuery({ ...alertTalliesQuery(range), placeholderData: keepPreviousData });
   const known = all.map((filters) =>
     filters === undefined || filters.time !== time ? undefined : tallied(tallies.data ?? [], filters),

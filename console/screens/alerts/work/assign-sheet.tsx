@@ -25,7 +25,12 @@ export function AssignSheet({ count: alerts, assignee, me, people, onAssign, onC
     (person) => isAddress(person) && person !== assignee,
   );
   return (
-    <Sheet open onClose={onClose} title={alerts === 1 ? "Assign the alert" : `Assign ${count(alerts, "alert")}`} initialFocus={input}>
+    <Sheet
+      open
+      onClose={onClose}
+      title={alerts === 1 ? "Assign the alert" : `Assign ${count(alerts, "alert")}`}
+      initialFocus={input}
+    >
       <form
         className="space-y-4"
         onSubmit={(event) => {

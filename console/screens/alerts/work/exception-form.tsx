@@ -9,7 +9,12 @@ import { shortField } from "../detail/why.ts";
 import { choicesOf, silencedWords, toConditions, type Candidate } from "./exception.ts";
 import { failureWords } from "./failure-words.ts";
 
-type Exception = Schemas["ExceptionOfAlert"];
+type Exception = Pick<Schemas["ExceptionOfAlert"], "conditions" | "reason"> & {
+  /** Null: for good. */
+  readonly days: number | null;
+};
+
+export type { Exception as DraftException };
 
 interface ExceptionFormProps {
   readonly alert: AlertDetail;
@@ -17,7 +22,6 @@ interface ExceptionFormProps {
   readonly onChange: (exception: Exception | undefined) => void;
 }
 
-const DAY_MS = 86_400_000;
 const EXPIRIES = [
   { value: "1", label: "for a day" },
   { value: "7", label: "for a week" },
@@ -44,7 +48,7 @@ export function ExceptionForm({ alert, onChange }: ExceptionFormProps) {
     if (conditions.length === 0) return undefined;
     return {
       conditions: conditions as Exception["conditions"],
-      expires_at: days === "never" ? null : new Date(Date.now() + Number(days) * DAY_MS).toISOString(),
+      days: days === "never" ? null : Number(days),
       ...(reason.trim() !== "" && { reason: reason.trim() }),
     };
   }, [candidates, chosen, days, reason]);
@@ -66,7 +70,10 @@ export function ExceptionForm({ alert, onChange }: ExceptionFormProps) {
             setWhich(Number(value));
             setChosen(likelyOf(choices[Number(value)]!.candidates));
           }}
-          options={choices.map(({ event }, i) => ({ value: String(i), label: event === null ? "all" : sentenceText(event) }))}
+          options={choices.map(({ event }, i) => ({
+            value: String(i),
+            label: event === null ? "all" : sentenceText(event),
+          }))}
         />
       )}
       <fieldset>

@@ -3,7 +3,13 @@ import type { AlertDetail, Event } from "../../../data/client.ts";
 import { choicesOf, silencedWords } from "./exception.ts";
 
 const event = (raw: Record<string, unknown>): Event =>
-  ({ id: "evt", type: "login_failure", source: "custom", raw, enrichment: { geo: { country: "AT" } } }) as unknown as Event;
+  ({
+    id: "evt",
+    type: "login_failure",
+    source: "custom",
+    raw,
+    enrichment: { geo: { country: "AT" } },
+  }) as unknown as Event;
 
 function alert(events: Event[], group: string | null, matched: string[]): AlertDetail {
   const fields = matched.map((field) => ({ field, operator: "equals", value: 1, expected: 1 }));
@@ -14,11 +20,15 @@ function alert(events: Event[], group: string | null, matched: string[]): AlertD
   } as unknown as AlertDetail;
 }
 
-const read = (detail: AlertDetail) => choicesOf(detail)[0]!.candidates.map(({ field, value, isLikely }) => [field, value, isLikely]);
+const read = (detail: AlertDetail) =>
+  choicesOf(detail)[0]!.candidates.map(({ field, value, isLikely }) => [field, value, isLikely]);
 
 describe("conditions for an exception", () => {
   test("are values that all events share; the group is chosen first", () => {
-    const events = [event({ src_ip: "192.0.2.1", user: "eva", port: 22 }), event({ src_ip: "192.0.2.1", user: "ben", port: 22 })];
+    const events = [
+      event({ src_ip: "192.0.2.1", user: "eva", port: 22 }),
+      event({ src_ip: "192.0.2.1", user: "ben", port: 22 }),
+    ];
     expect(read(alert(events, "raw.src_ip", ["type", "raw.port"]))).toEqual([
       ["raw.src_ip", "192.0.2.1", true],
       ["type", "login_failure", false],
@@ -38,7 +48,9 @@ describe("conditions for an exception", () => {
     const events = [event({ door: "Dock" }), event({ src_mac: "02:00:5e:00:00:01" })];
     const [held, joined] = events.map((each, i) => ({ ...each, id: `evt_${i}` }));
     const choices = choicesOf(alert([joined!, held!], null, ["type"]));
-    expect(choices.map(({ event: of, candidates }) => [of?.id, candidates.filter(({ isLikely }) => isLikely).length])).toEqual([
+    expect(
+      choices.map(({ event: of, candidates }) => [of?.id, candidates.filter(({ isLikely }) => isLikely).length]),
+    ).toEqual([
       ["evt_1", 1],
       ["evt_0", 1],
     ]);
@@ -52,7 +64,10 @@ describe("conditions for an exception", () => {
   });
 
   test("reach into objects, and leave out what is none of a text, number or truth", () => {
-    const detail = alert([event({ list: [1], toString: 1 })], "enrichment.geo.country", ["raw.list", "raw.constructor"]);
+    const detail = alert([event({ list: [1], toString: 1 })], "enrichment.geo.country", [
+      "raw.list",
+      "raw.constructor",
+    ]);
     expect(read(detail)).toEqual([["enrichment.geo.country", "AT", true]]);
   });
 });

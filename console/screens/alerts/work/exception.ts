@@ -13,7 +13,23 @@ export interface Candidate {
 }
 
 /** Fields that name somebody or something. */
-const NAMES = ["user", "src_ip", "dst_ip", "src_mac", "host", "device", "door", "camera", "badge", "plate", "from", "to", "query", "signature", "zone"];
+const NAMES = [
+  "user",
+  "src_ip",
+  "dst_ip",
+  "src_mac",
+  "host",
+  "device",
+  "door",
+  "camera",
+  "badge",
+  "plate",
+  "from",
+  "to",
+  "query",
+  "signature",
+  "zone",
+];
 /** Fields that say what kind of event it is: alone, they would silence the rule. */
 const GENERAL = new Set(["type", "source", "class", "severity"]);
 const CANDIDATES_MAX = 12;
@@ -48,8 +64,8 @@ export function candidatesOf(alert: AlertDetail, events: readonly Event[]): Cand
     return value === undefined ? [] : [{ field, value }];
   });
   const isGeneral = (field: string) => GENERAL.has(field);
-  const tiers = [grouped, matched.filter((field) => !isGeneral(field) && named.includes(field)), named, matched].map((tier) =>
-    tier.filter((field) => !isGeneral(field)),
+  const tiers = [grouped, matched.filter((field) => !isGeneral(field) && named.includes(field)), named, matched].map(
+    (tier) => tier.filter((field) => !isGeneral(field)),
   );
   const likely = tiers.find((tier) => shared.some(({ field }) => tier.includes(field))) ?? [];
   return shared.slice(0, CANDIDATES_MAX).map((each) => ({ ...each, isLikely: likely.includes(each.field) }));

@@ -15,7 +15,9 @@ test("who was faster is said with the time", () => {
 });
 
 test("a conflict without a move says the status", () => {
-  expect(conflictWords({ timeline: [], status: "resolved" } as unknown as AlertDetail, NOW_MS)).toContain("is resolved");
+  expect(conflictWords({ timeline: [], status: "resolved" } as unknown as AlertDetail, NOW_MS)).toContain(
+    "is resolved",
+  );
 });
 
 test("many alerts: what was done, refused and left", () => {
@@ -45,9 +47,15 @@ describe("undoing", () => {
 
   test.each<[Partial<Alert>, Change]>([
     [{}, { action: "acknowledge", assignee: "eva@example.com" }],
-    [{ status: "acknowledged", assignee: "ben@example.com" }, { action: "acknowledge", assignee: "eva@example.com" }],
+    [
+      { status: "acknowledged", assignee: "ben@example.com" },
+      { action: "acknowledge", assignee: "eva@example.com" },
+    ],
     [{}, { action: "resolve", resolution: "benign" }],
-    [{ status: "acknowledged", assignee: "ben@example.com" }, { action: "resolve", resolution: "benign" }],
+    [
+      { status: "acknowledged", assignee: "ben@example.com" },
+      { action: "resolve", resolution: "benign" },
+    ],
     [{}, { action: "assign", assignee: "eva@example.com" }],
     [{}, { action: "tag", tags: ["a", "b"] }],
     [{}, { action: "untag", tags: ["a", "z"] }],

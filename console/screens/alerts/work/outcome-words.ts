@@ -77,7 +77,9 @@ export function undoOf(before: Alert, change: Change): readonly Change[] | undef
       if (before.status === "acknowledged") return [{ action: "assign", assignee: before.assignee }];
       return [{ action: "reopen" }, { action: "assign", assignee: before.assignee }];
     case "resolve":
-      return before.status === "acknowledged" ? [{ action: "reopen" }, { action: "acknowledge" }] : [{ action: "reopen" }];
+      return before.status === "acknowledged"
+        ? [{ action: "reopen" }, { action: "acknowledge" }]
+        : [{ action: "reopen" }];
     case "assign":
       return [{ action: "assign", assignee: before.assignee }];
     case "tag":

@@ -4,10 +4,10 @@ import { Button } from "../../../components/ui/button.tsx";
 import { Check, TextArea } from "../../../components/ui/fields.tsx";
 import { Sheet } from "../../../components/ui/sheet.tsx";
 import { RESOLUTIONS, type Change, type Resolution } from "../../../data/alert-changes.ts";
-import type { AlertDetail, Schemas } from "../../../data/client.ts";
+import type { AlertDetail } from "../../../data/client.ts";
 import { count } from "../../../text/numbers.ts";
 import { RESOLUTION_WORDS } from "../detail/timeline-words.ts";
-import { ExceptionForm } from "./exception-form.tsx";
+import { ExceptionForm, type DraftException } from "./exception-form.tsx";
 
 interface ResolveSheetProps {
   /** The alert; undefined for several at once. */
@@ -28,7 +28,11 @@ const HINTS: Record<Resolution, string> = {
 };
 const NAMES = ["first", "second", "third", "fourth"] as const;
 
-type Exception = Schemas["ExceptionOfAlert"];
+const DAY_MS = 86_400_000;
+
+function toException({ days, ...exception }: DraftException) {
+  return { ...exception, expires_at: days === null ? null : new Date(Date.now() + days * DAY_MS).toISOString() };
+}
 
 export function ResolveSheet(props: ResolveSheetProps) {
   const { alert, startWithException, exceptionRefusal, onResolve, onClose } = props;
@@ -38,17 +42,15 @@ export function ResolveSheet(props: ResolveSheetProps) {
   const [comment, setComment] = useState("");
   const [actions, setActions] = useState("");
   const [hasException, setHasException] = useState(startWithException);
-  const [exception, setException] = useState<Exception>();
+  const [exception, setException] = useState<DraftException>();
   const [isSending, setSending] = useState(false);
   const choose = (next: Resolution) => {
     setResolution(next);
     options.current?.querySelector<HTMLInputElement>(`input[value=${next}]`)?.focus();
   };
-  useKeys(
-    "resolving",
-    Object.fromEntries(NAMES.map((name, i) => [name, () => choose(RESOLUTIONS[i]!)])),
-    { inSheet: true },
-  );
+  useKeys("resolving", Object.fromEntries(NAMES.map((name, i) => [name, () => choose(RESOLUTIONS[i]!)])), {
+    inSheet: true,
+  });
   const withException = resolution === "false_positive" && hasException && alert !== undefined;
   const isIncomplete = withException && exception === undefined;
   const send = async () => {
@@ -61,7 +63,7 @@ export function ResolveSheet(props: ResolveSheetProps) {
       resolution,
       ...(comment.trim() !== "" && { comment }),
       ...(taken.length > 0 && alert !== undefined && { actions_taken: taken }),
-      ...(withException && { exception: exception! }),
+      ...(withException && { exception: toException(exception!) }),
     });
     setSending(false);
     if (isDone) onClose();
@@ -132,9 +134,7 @@ export function ResolveSheet(props: ResolveSheetProps) {
               onChange={setHasException}
             />
             {exceptionRefusal !== undefined && <p className="text-2xs text-ink3">{exceptionRefusal}</p>}
-            {hasException && exceptionRefusal === undefined && (
-              <ExceptionForm alert={alert} onChange={setException} />
-            )}
+            {hasException && exceptionRefusal === undefined && <ExceptionForm alert={alert} onChange={setException} />}
           </div>
         )}
         <TextArea

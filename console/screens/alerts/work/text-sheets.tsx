@@ -67,7 +67,12 @@ export function TagSheet({ count: alerts, tags, onChange, onClose }: TagSheetPro
     if (added.length > 0 && (await onChange({ action: "tag", tags: added }))) setText("");
   };
   return (
-    <Sheet open onClose={onClose} title={alerts === 1 ? "Tags of the alert" : `Tag ${count(alerts, "alert")}`} initialFocus={input}>
+    <Sheet
+      open
+      onClose={onClose}
+      title={alerts === 1 ? "Tags of the alert" : `Tag ${count(alerts, "alert")}`}
+      initialFocus={input}
+    >
       <form
         className="space-y-4"
         onSubmit={(event) => {

@@ -18,7 +18,8 @@ export interface AlertWork {
 }
 
 /** An alert of a list, without what only its detail has. */
-function summaryOf({ related_events: _, timeline: __, match: ___, ...summary }: AlertDetail): Alert {
+function summaryOf(detail: AlertDetail): Alert {
+  const { related_events: _, timeline: __, match: ___, ...summary } = detail;
   return summary;
 }
 
@@ -38,7 +39,8 @@ async function tellRefusal(client: QueryClient, error: Error, id?: string): Prom
     showToast(conflictWords(detail, Date.now()), { isProblem: true });
     return;
   }
-  const words = error instanceof OfflineError ? "The service cannot be reached. Nothing was changed." : failureWords(error);
+  const words =
+    error instanceof OfflineError ? "The service cannot be reached. Nothing was changed." : failureWords(error);
   showToast(words, { isProblem: true });
 }
 

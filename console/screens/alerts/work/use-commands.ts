@@ -22,7 +22,9 @@ interface CommandOptions {
   readonly exceptionRefusal: string | undefined;
   readonly commentBox: RefObject<HTMLTextAreaElement | null>;
   /** Undefined: nothing is selected, and keys act on the target. */
-  readonly selection: { readonly selection: Selection; readonly count: number; readonly filters: AlertFilters } | undefined;
+  readonly selection:
+    | { readonly selection: Selection; readonly count: number; readonly filters: AlertFilters }
+    | undefined;
   /** The id of the alert that keys act on. */
   readonly target: string | undefined;
   readonly onDone: () => void;
@@ -75,7 +77,9 @@ export function useCommands(options: CommandOptions) {
       const url = new URL("/alerts", location.origin);
       url.searchParams.set("alert", alert.id);
       void copyText(url.href).then((isCopied) =>
-        showToast(isCopied ? "Copied a link to the alert" : "The browser did not allow copying", { isProblem: !isCopied }),
+        showToast(isCopied ? "Copied a link to the alert" : "The browser did not allow copying", {
+          isProblem: !isCopied,
+        }),
       );
     },
     comment: (text) => work.one(alert, { action: "comment", comment: text }),
