@@ -159,7 +159,9 @@ describeInBrowser("the rules screen", () => {
     await text.click();
     await page.keyboard.press("Control+End");
     // Letters that are keys elsewhere are only letters here.
-    await page.keyboard.type("# njek by night\nreferences: [our wiki");
+    await page.keyboard.type(
+      "# njek by night\nexceptions: [{ reason: ours, conditions: [{ field: raw.from, equals: x }] }",
+    );
     await page.getByText(/^Line \d+: /).waitFor();
     expect(await page.getByRole("button", { name: "Create the rule" }).isDisabled()).toBe(true);
     await expectAccessible(page);
@@ -179,7 +181,7 @@ describeInBrowser("the rules screen", () => {
     await page.getByText("Created the rule site.toll_fraud.").waitFor();
     expect(await ruleNamed("site.toll_fraud")).toMatchObject({
       severity: "medium",
-      references: ["our wiki"],
+      exceptions: [{ reason: "ours", conditions: [{ field: "raw.from", equals: "x" }] }],
       builtin: false,
       threshold: { count: 5, group_by: "raw.from", distinct: "raw.to" },
     });
@@ -285,8 +287,7 @@ detection:
     await page.getByLabel("Address, network or domain").fill("192.0.2.17");
     await page.getByLabel("Note", { exact: true }).fill(MARKUP);
     await page.getByLabel("How long").selectOption("7");
-    await page.keyboard.press("Tab");
-    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Add", exact: true }).click();
     await page.getByText(MARKUP).waitFor();
     await page.getByRole("button", { name: "Paste many" }).click();
     await page.getByLabel("One entry a line").fill("198.51.100.0/24 # neighbours\n???\nbad.example.org");
