@@ -66,6 +66,7 @@ export const TAGS = {
   Collectors: "webhooks and the status of the collectors",
   Keys: "API keys",
   Views: "saved views of the console",
+  Reports: "reports to read and to print",
   Session: "sign in to the console and out of it",
   Service: "the site, health, readiness and metrics",
 } as const;

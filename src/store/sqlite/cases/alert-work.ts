@@ -10,7 +10,7 @@ type HandledSlot = Pick<HandledAlert, "kind" | "at"> & { readonly slot: number }
 
 export type WorkInColumns = Omit<AlertWork, "handled"> & { readonly total: number; readonly slots: HandledSlot[] };
 
-class SeverityCounts {
+class SeverityTally {
   readonly #counts = SEVERITIES.map(() => 0);
   #total = 0;
 
@@ -27,7 +27,7 @@ class SeverityCounts {
 /** The work on alerts in a range, from one pass over all of them: an old alert may have been resolved a minute ago. */
 export function alertWork(columns: AlertColumns, { fromMs, toMs, limit }: WorkQuery): WorkInColumns {
   const { status, severity, resolution, createdAt, acknowledgeMs, resolveMs, rank } = columns.fields;
-  const [acknowledged, resolved, unresolved] = [new SeverityCounts(), new SeverityCounts(), new SeverityCounts()];
+  const [acknowledged, resolved, unresolved] = [new SeverityTally(), new SeverityTally(), new SeverityTally()];
   const [firstLook, closed] = [new Mean(), new Mean()];
   const resolutions = RESOLUTIONS.map(() => 0);
   const handled: number[] = [];
