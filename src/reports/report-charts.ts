@@ -1,5 +1,5 @@
 import { SEVERITIES, type Severity } from "../model/event.ts";
-import { html, type Markup } from "./markup.ts";
+import { markup, type Markup } from "./markup.ts";
 import { byteSize, number, type ZoneClock } from "./report-words.ts";
 
 // Charts as inline SVG. Severities differ by pattern as well as by colour, so that a copy in black and white can be read.
@@ -64,7 +64,7 @@ export function chartDefinitions(): Markup {
   const bars = (filled: number) =>
     [0, 1, 2, 3].map(
       (nth) =>
-        html`<rect
+        markup`<rect
           class="${nth < filled ? "on" : "off"}"
           x="${nth * 4 + 0.5}"
           y="${6 - nth * 1.5}"
@@ -72,7 +72,7 @@ export function chartDefinitions(): Markup {
           height="${4 + nth * 1.5}"
         />`,
     );
-  return html`<svg class="definitions" aria-hidden="true" focusable="false" width="0" height="0">
+  return markup`<svg class="definitions" aria-hidden="true" focusable="false" width="0" height="0">
     <defs>
       <pattern id="fill-critical" width="4" height="4" patternUnits="userSpaceOnUse">
         <rect class="ink-critical" width="4" height="4" />
@@ -89,14 +89,14 @@ export function chartDefinitions(): Markup {
       <pattern id="fill-info" width="4" height="4" patternUnits="userSpaceOnUse">
         <circle class="ink-info" cx="2" cy="2" r="0.9" />
       </pattern>
-      ${SEVERITIES.map((severity, i) => html`<symbol id="mark-${severity}" viewBox="0 0 16 11">${bars(SEVERITIES.length - 1 - i)}</symbol>`)}
+      ${SEVERITIES.map((severity, i) => markup`<symbol id="mark-${severity}" viewBox="0 0 16 11">${bars(SEVERITIES.length - 1 - i)}</symbol>`)}
     </defs>
   </svg>`;
 }
 
 /** Bars and word: the severity does not depend on colour. */
 export function severityMark(severity: Severity): Markup {
-  return html`<span class="severity text-${severity}"
+  return markup`<span class="severity text-${severity}"
     ><svg class="mark" aria-hidden="true" width="16" height="11"><use href="#mark-${severity}" /></svg>${severity}</span
   >`;
 }
@@ -119,7 +119,7 @@ export function severityChart(frame: ChartFrame, intervals: readonly SeverityInt
       const [bottom, top] = [scale.y(below), scale.y(below + count)];
       below += count;
       const width = Math.max(1, right - left - 1);
-      return html`<rect
+      return markup`<rect
         class="bar line-${severity}"
         fill="url(#fill-${severity})"
         x="${point(left + 0.5)}"
@@ -164,8 +164,8 @@ export function trafficChart(frame: ChartFrame, intervals: readonly TrafficInter
 
 /** The text of the points is longer than a text on a page may be, so they are inserted one by one. */
 function steps(points: string, kind: "area" | "before"): Markup {
-  const path = points.split(" ").map((each, i) => html`${i === 0 ? "M" : "L"}${each}`);
-  return html`<path class="${kind}" d="${path}" />`;
+  const path = points.split(" ").map((each, i) => markup`${i === 0 ? "M" : "L"}${each}`);
+  return markup`<path class="${kind}" d="${path}" />`;
 }
 
 function chart(
@@ -178,7 +178,7 @@ function chart(
   const { height } = scale;
   const lines = [0, scale.top / 2, scale.top].map((value) => {
     const y = point(scale.y(value));
-    return html`<line
+    return markup`<line
         class="${value === 0 ? "axis" : "grid"}"
         x1="${LEFT}"
         x2="${WIDTH - RIGHT}"
@@ -190,7 +190,7 @@ function chart(
   const times = clock.marks(fromMs, toMs, stepMs).map((ms) => {
     const x = point(scale.x(ms));
     const text = stepMs >= DAY_MS ? clock.day(ms) : clock.isMidnight(ms) ? clock.weekday(ms) : clock.time(ms);
-    return html`<line class="axis" x1="${x}" x2="${x}" y1="${height}" y2="${height + 4}" /><text
+    return markup`<line class="axis" x1="${x}" x2="${x}" y1="${height}" y2="${height + 4}" /><text
         class="label"
         x="${x}"
         y="${height + 15}"
@@ -198,7 +198,7 @@ function chart(
         >${text}</text
       >`;
   });
-  return html`<svg class="chart" role="img" aria-label="${frame.label}" viewBox="0 0 ${WIDTH} ${height + LABELS}">
+  return markup`<svg class="chart" role="img" aria-label="${frame.label}" viewBox="0 0 ${WIDTH} ${height + LABELS}">
     ${lines}${content}${times}
   </svg>`;
 }

@@ -86,6 +86,13 @@ footer { margin-top: 32px; padding-top: 8px; border-top: 1px solid var(--line2);
 @media (max-width: 620px) {
   body { padding: 20px 14px 32px; }
   .figures { grid-template-columns: repeat(2, 1fr); }
+  .even .mark { display: none; }
+  .even th { font-size: 11px; overflow-wrap: normal; }
+  .even th:first-child { width: 26%; }
+  .list thead { position: absolute; clip-path: inset(50%); }
+  .list tr { display: block; padding: 8px 0; border-bottom: 1px solid var(--line); }
+  .list td { display: inline-block; padding: 0 10px 0 0; border: 0; min-width: 0; }
+  .list .title { display: block; padding: 2px 0; }
 }
 @page { size: A4; margin: 15mm 15mm 17mm; @bottom-right { content: counter(page) " / " counter(pages); font: 9pt system-ui, Arial, sans-serif; } }
 @media print {

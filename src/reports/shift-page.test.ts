@@ -9,7 +9,7 @@ const tagsOf = (page: string) => page.match(/<[^>]*>?/g);
 const visible = (page: string) =>
   page
     .replace(/<style>[^]*?<\/style>/, "")
-    .replace(/<[^>]*>/g, "")
+    .replace(/<[^>]*>/g, " ")
     .replace(/\s+/g, " ");
 
 const HOSTILE = [
@@ -71,9 +71,9 @@ test("the figures are said in words, with the change against the period before",
     "10 new alerts, 2 fewer than the 12 before. 10 were resolved: 4 true positives, 3 false positives, 2 benign, 1 duplicate. " +
       "40 alerts are still open, 1 of them critical, 7 not yet acknowledged, the oldest for 3 d 10 h. " +
       "1 source needs attention. Stored data of this period is missing. Retention is paused until an operator confirms it.",
-    "Mean time to first look12 min5 min quicker than the 17 min before",
-    "Mean time to closed2 h 15 minno alert in the period before",
-    "Open now4039 at the start",
+    "Mean time to first look 12 min 5 min quicker than the 17 min before",
+    "Mean time to closed 2 h 15 min no alert in the period before",
+    "Open now 40 39 at the start",
     "Sun 15 Nov 2026, 07:00 to 19:00 (Europe/Berlin, UTC+1), 12 h",
     "and 23 more",
     "the 5 most severe of 40, oldest first",

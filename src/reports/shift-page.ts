@@ -1,6 +1,6 @@
 import { SEVERITIES } from "../model/event.ts";
 import { chartDefinitions, severityChart, severityMark, trafficChart, type ChartFrame } from "./report-charts.ts";
-import { html, type Markup, type MarkupPart } from "./markup.ts";
+import { markup, type Markup, type MarkupPart } from "./markup.ts";
 import { REPORT_STYLE } from "./report-style.ts";
 import { changeOf, diskSentence, paceOf, resolutionWord, summarise } from "./report-summary.ts";
 import { byteSize, counted, number, percent, timeSpan, ZoneClock } from "./report-words.ts";
@@ -20,9 +20,9 @@ export function shiftPage(report: ShiftReport): string {
   const [fromMs, toMs] = [Date.parse(report.from), Date.parse(report.to)];
   const range = clock.range(fromMs, toMs);
   // The style sheet is inserted into finished text: its hash in the policy is that of these characters.
-  const head = html`<meta charset="utf-8" /><meta name="viewport" content="width=device-width, initial-scale=1" />
+  const head = markup`<meta charset="utf-8" /><meta name="viewport" content="width=device-width, initial-scale=1" />
     <title>Shift report, ${report.site}, ${range}</title>`;
-  const body = html`<body>
+  const body = markup`<body>
     ${chartDefinitions()}
     <header>
       <p class="kind">Shift report</p>
@@ -30,7 +30,7 @@ export function shiftPage(report: ShiftReport): string {
       <p>${timeElement(report.from, range)} (${clock.zoneIn(fromMs, toMs)}), ${timeSpan((toMs - fromMs) / 1000)}</p>
     </header>
     <main>
-      <p class="summary">${summarise(report).map((sentence, i) => [i === 0 ? "" : html``, sentence])}</p>
+      <p class="summary">${summarise(report).map((sentence) => markup`${sentence} `)}</p>
       ${figures(context)} ${bySeverity(context)} ${trend(context)} ${handled(context)} ${stillOpen(context)}
       ${noisiestRules(context)} ${traffic(context)} ${sources(context)} ${losses(context)}
     </main>
@@ -44,7 +44,7 @@ export function shiftPage(report: ShiftReport): string {
 }
 
 function timeElement(iso: string, text: string): Markup {
-  return html`<time datetime="${iso}">${text}</time>`;
+  return markup`<time datetime="${iso}">${text}</time>`;
 }
 
 function moment({ clock }: PageContext, iso: string): Markup {
@@ -53,12 +53,12 @@ function moment({ clock }: PageContext, iso: string): Markup {
 
 /** A short section stays on one page. */
 function shortSection(title: string, note: string, content: MarkupPart): Markup {
-  return html`<div class="whole">${section(title, note, content)}</div>`;
+  return markup`<div class="whole">${section(title, note, content)}</div>`;
 }
 
 function section(title: string, note: string, content: MarkupPart): Markup {
-  const small = note === "" ? "" : html` <small>${note}</small>`;
-  return html`<section>
+  const small = note === "" ? "" : markup` <small>${note}</small>`;
+  return markup`<section>
     <h2>${title}${small}</h2>
     ${content}
   </section>`;
@@ -69,11 +69,19 @@ interface TableColumn {
   readonly isNumber?: true;
 }
 
+/** A table whose rows are stacked on a narrow screen. */
+function listTable(names: readonly string[], rows: readonly Markup[]): Markup {
+  return markup`<div class="list">${table(
+    names.map((name) => ({ name })),
+    rows,
+  )}</div>`;
+}
+
 function table(columns: readonly TableColumn[], rows: readonly Markup[]): Markup {
   const heads = columns.map(({ name, isNumber }) =>
-    isNumber ? html`<th scope="col" class="number">${name}</th>` : html`<th scope="col">${name}</th>`,
+    isNumber ? markup`<th scope="col" class="number">${name}</th>` : markup`<th scope="col">${name}</th>`,
   );
-  return html`<table>
+  return markup`<table>
     <thead>
       <tr>
         ${heads}
@@ -82,7 +90,7 @@ function table(columns: readonly TableColumn[], rows: readonly Markup[]): Markup
     <tbody>
       ${rows.map(
         (row) =>
-          html`<tr>
+          markup`<tr>
             ${row}
           </tr>`,
       )}
@@ -91,17 +99,17 @@ function table(columns: readonly TableColumn[], rows: readonly Markup[]): Markup
 }
 
 function more(total: number, shown: number): MarkupPart {
-  return total > shown ? html`<p class="more">and ${number(total - shown)} more</p>` : "";
+  return total > shown ? markup`<p class="more">and ${number(total - shown)} more</p>` : "";
 }
 
 function alertLink({ alert_id, title }: { readonly alert_id: string; readonly title: string }): Markup {
-  return html`<a href="/alerts?alert=${encodeURIComponent(alert_id)}"><bdi>${title}</bdi></a>`;
+  return markup`<a href="/alerts?alert=${encodeURIComponent(alert_id)}"><bdi>${title}</bdi></a>`;
 }
 
 /** An address of mail is best broken before its host. */
 function person(name: string): Markup {
   const at = name.lastIndexOf("@");
-  return at <= 0 ? html`<bdi>${name}</bdi>` : html`<bdi>${name.slice(0, at)}<wbr />${name.slice(at)}</bdi>`;
+  return at <= 0 ? markup`<bdi>${name}</bdi>` : markup`<bdi>${name.slice(0, at)}<wbr>${name.slice(at)}</bdi>`;
 }
 
 function figures({ report: { alerts } }: PageContext): Markup {
@@ -119,10 +127,10 @@ function figures({ report: { alerts } }: PageContext): Markup {
     ["Mean time to first look", mean(alerts.seconds_to_first_look.value), paceOf(alerts.seconds_to_first_look)],
     ["Mean time to closed", mean(alerts.seconds_to_resolve.value), paceOf(alerts.seconds_to_resolve)],
   ];
-  return html`<dl class="figures">
+  return markup`<dl class="figures">
     ${tiles.map(
       ([name, value, change]) =>
-        html`<div>
+        markup`<div>
           <dt>${name}</dt>
           <dd>${value}</dd>
           <dd class="change">${change}</dd>
@@ -138,10 +146,10 @@ function bySeverity({ report: { alerts } }: PageContext): Markup {
     ["Resolved", alerts.resolved],
     ["Open now", alerts.open],
   ] as const;
-  const heads = SEVERITIES.map((severity) => html`<th scope="col" class="number">${severityMark(severity)}</th>`);
+  const heads = SEVERITIES.map((severity) => markup`<th scope="col" class="number">${severityMark(severity)}</th>`);
   const body = rows.map(([name, { total, by_severity }]) => {
     const cells = SEVERITIES.map((severity) => countCell(by_severity[severity]));
-    return html`<tr>
+    return markup`<tr>
       <th scope="row">${name}</th>
       ${cells}${countCell(total)}
     </tr>`;
@@ -149,7 +157,7 @@ function bySeverity({ report: { alerts } }: PageContext): Markup {
   return shortSection(
     "Alerts by severity",
     "",
-    html`<table class="even">
+    markup`<table class="even">
       <thead>
         <tr>
           <th scope="col"><span class="unseen">alerts</span></th>
@@ -165,7 +173,7 @@ function bySeverity({ report: { alerts } }: PageContext): Markup {
 }
 
 function countCell(count: number): Markup {
-  return count === 0 ? html`<td class="number zero">0</td>` : html`<td class="number">${number(count)}</td>`;
+  return count === 0 ? markup`<td class="number zero">0</td>` : markup`<td class="number">${number(count)}</td>`;
 }
 
 function frameOf({ report, clock }: PageContext, intervalSeconds: number, label: string): ChartFrame {
@@ -177,7 +185,7 @@ function trend(context: PageContext): Markup {
   const { trend, alerts } = context.report;
   const { by_severity } = alerts.created;
   const every = timeSpan(trend.interval_seconds);
-  if (alerts.created.total === 0) return section("New alerts over time", "", html`<p class="note">None.</p>`);
+  if (alerts.created.total === 0) return section("New alerts over time", "", markup`<p class="note">None.</p>`);
   const frame = frameOf(
     context,
     trend.interval_seconds,
@@ -189,7 +197,7 @@ function trend(context: PageContext): Markup {
   }));
   const legend = SEVERITIES.map(
     (severity) =>
-      html`<li>
+      markup`<li>
         <svg class="swatch" aria-hidden="true" width="14" height="12">
           <rect class="line-${severity}" fill="url(#fill-${severity})" x="0.5" y="0.5" width="13" height="11" /></svg
         >${severity} ${number(by_severity[severity])}
@@ -199,14 +207,14 @@ function trend(context: PageContext): Markup {
     .filter(({ by_severity: counts }) => SEVERITIES.some((severity) => counts[severity] > 0))
     .map(
       ({ from, by_severity: counts }) =>
-        html`<td class="nowrap">${moment(context, from)}</td>
+        markup`<td class="nowrap">${moment(context, from)}</td>
           ${SEVERITIES.map((severity) => countCell(counts[severity]))}`,
     );
   const columns = [{ name: "From" }, ...SEVERITIES.map((name) => ({ name, isNumber: true as const }))];
   return shortSection(
     "New alerts over time",
     `every ${every}`,
-    html`<figure>
+    markup`<figure>
         ${severityChart(frame, intervals)}
         <ul class="legend">
           ${legend}
@@ -225,20 +233,20 @@ function handled(context: PageContext): Markup {
     const { at, by, severity, last_comment, action, resolution } = item;
     const isOwn = last_comment?.author === by && last_comment.at === at;
     const author =
-      last_comment && !isOwn ? html` ${person(last_comment.author)}, ${moment(context, last_comment.at)}` : "";
-    const comment = last_comment ? html`<p class="comment">“<bdi>${last_comment.text}</bdi>”${author}</p>` : "";
+      last_comment && !isOwn ? markup` ${person(last_comment.author)}, ${moment(context, last_comment.at)}` : "";
+    const comment = last_comment ? markup`<p class="comment">“<bdi>${last_comment.text}</bdi>”${author}</p>` : "";
     const outcome = action === "resolved" && resolution ? resolutionWord(resolution) : action;
-    return html`<td class="nowrap">${moment(context, at)}</td>
+    return markup`<td class="nowrap">${moment(context, at)}</td>
       <td>${severityMark(severity)}</td>
-      <td>${alertLink(item)}${comment}</td>
+      <td class="title">${alertLink(item)}${comment}</td>
       <td class="person">${by === null ? "–" : person(by)}</td>
       <td class="nowrap">${outcome}</td>`;
   });
-  const columns = ["Time", "Severity", "Alert and last comment", "Who", "Outcome"].map((name) => ({ name }));
+  const columns = ["Time", "Severity", "Alert and last comment", "Who", "Outcome"];
   const content =
     total === 0
-      ? html`<p class="note">No alert was acknowledged or resolved.</p>`
-      : html`${table(columns, rows)}${more(total, items.length)}`;
+      ? markup`<p class="note">No alert was acknowledged or resolved.</p>`
+      : markup`${listTable(columns, rows)}${more(total, items.length)}`;
   return section("Handled in this period", total === 0 ? "" : counted(total, "alert"), content);
 }
 
@@ -247,18 +255,18 @@ function stillOpen(context: PageContext): Markup {
   const rows = open.items.map((item) => {
     const { created_at, severity, assignee, status } = item;
     const age = Math.max(0, Date.parse(generated_at) - Date.parse(created_at)) / 1000;
-    return html`<td class="nowrap">${moment(context, created_at)}</td>
+    return markup`<td class="nowrap">${moment(context, created_at)}</td>
       <td class="nowrap">${timeSpan(age)}</td>
       <td>${severityMark(severity)}</td>
-      <td>${alertLink(item)}</td>
+      <td class="title">${alertLink(item)}</td>
       <td class="person">${assignee === null ? "nobody" : person(assignee)}</td>
       <td class="nowrap">${status}</td>`;
   });
-  const columns = ["Since", "Age", "Severity", "Alert", "Assignee", "Status"].map((name) => ({ name }));
+  const columns = ["Since", "Age", "Severity", "Alert", "Assignee", "Status"];
   const content =
     open.total === 0
-      ? html`<p class="note">No alert is open.</p>`
-      : html`${table(columns, rows)}${more(open.total, open.items.length)}`;
+      ? markup`<p class="note">No alert is open.</p>`
+      : markup`${listTable(columns, rows)}${more(open.total, open.items.length)}`;
   const isCut = open.total > open.items.length;
   const shown = isCut
     ? `the ${number(open.items.length)} most severe of ${number(open.total)}`
@@ -268,10 +276,10 @@ function stillOpen(context: PageContext): Markup {
 
 function noisiestRules({ report: { rules } }: PageContext): Markup {
   const { items, other_alerts } = rules;
-  if (items.length === 0) return section("Noisiest rules", "", html`<p class="note">No rule made an alert.</p>`);
+  if (items.length === 0) return section("Noisiest rules", "", markup`<p class="note">No rule made an alert.</p>`);
   const rows = items.map(({ rule_name, alerts, false_positive_share: share }) => {
     const text = share === null ? "none resolved" : percent(share);
-    return html`<td><bdi>${rule_name}</bdi></td>
+    return markup`<td><bdi>${rule_name}</bdi></td>
       ${countCell(alerts)}
       <td class="number">${text}</td>`;
   });
@@ -281,15 +289,15 @@ function noisiestRules({ report: { rules } }: PageContext): Markup {
     { name: "False positives, 90 days", isNumber: true },
   ] as const;
   const others =
-    other_alerts > 0 ? html`<p class="more">and ${counted(other_alerts, "more alert")} of other rules</p>` : "";
-  return shortSection("Noisiest rules", "", html`${table(columns, rows)}${others}`);
+    other_alerts > 0 ? markup`<p class="more">and ${counted(other_alerts, "more alert")} of other rules</p>` : "";
+  return shortSection("Noisiest rules", "", markup`${table(columns, rows)}${others}`);
 }
 
 function traffic(context: PageContext): Markup {
   const { traffic } = context.report;
   const { bytes, flow_count, previous_bytes, interval_seconds, intervals, talkers } = traffic;
   if (flow_count === 0 && previous_bytes === 0) {
-    return section("Network traffic", "", html`<p class="note">No flow was recorded.</p>`);
+    return section("Network traffic", "", markup`<p class="note">No flow was recorded.</p>`);
   }
   const every = timeSpan(interval_seconds);
   const points = intervals.map((interval) => ({
@@ -298,15 +306,15 @@ function traffic(context: PageContext): Markup {
     previousBytes: interval.previous_bytes,
   }));
   const label = `Traffic every ${every}: ${byteSize(bytes)} in all, ${byteSize(previous_bytes)} in the period before`;
-  const chart = html`<figure>
+  const chart = markup`<figure>
     ${trafficChart(frameOf(context, interval_seconds, label), points)}
     <figcaption>Bytes every ${every}; dashed: the period before</figcaption>
   </figure>`;
   const hasNames = talkers.some(({ hostname }) => hostname !== null);
   const rows = talkers.map(({ address, hostname, bytes: own, flow_count: flows }) => {
     const share = bytes === 0 ? "" : percent(own / bytes);
-    const name = hasNames ? html`<td><bdi>${hostname ?? ""}</bdi></td>` : "";
-    return html`<td class="address">${address}</td>
+    const name = hasNames ? markup`<td><bdi>${hostname ?? ""}</bdi></td>` : "";
+    return markup`<td class="address">${address}</td>
       ${name}
       <td class="number">${byteSize(own)}</td>
       <td class="number">${share}</td>
@@ -318,19 +326,19 @@ function traffic(context: PageContext): Markup {
     ...["Sent", "Share", "Flows"].map((name) => ({ name, isNumber: true as const })),
   ];
   const note = `${byteSize(bytes)} in ${counted(flow_count, "flow")}; ${byteSize(previous_bytes)} before`;
-  return shortSection("Network traffic", note, html`${chart}${talkers.length > 0 ? table(columns, rows) : ""}`);
+  return shortSection("Network traffic", note, markup`${chart}${talkers.length > 0 ? table(columns, rows) : ""}`);
 }
 
 function sources(context: PageContext): Markup {
   const { items, total, in_trouble } = context.report.sources;
   if (total === 0) {
     const text = "No device has sent anything since the service was started.";
-    return section("Sources", "", html`<p class="note">${text}</p>`);
+    return section("Sources", "", markup`<p class="note">${text}</p>`);
   }
   const rows = items.map(({ name, kind, healthy, per_minute, last_seen, summary }) => {
-    const state = healthy ? html`<td>${summary}</td>` : html`<td class="trouble">! ${summary}</td>`;
+    const state = healthy ? markup`<td>${summary}</td>` : markup`<td class="trouble">! ${summary}</td>`;
     const seen = last_seen === null ? "–" : moment(context, last_seen);
-    return html`<td class="address">${name}</td>
+    return markup`<td class="address">${name}</td>
       <td>${kind}</td>
       <td class="number">${number(per_minute)}</td>
       <td class="nowrap">${seen}</td>
@@ -345,14 +353,14 @@ function sources(context: PageContext): Markup {
   ] as const;
   const note =
     in_trouble === 0 ? `all ${number(total)} in order` : `${number(in_trouble)} of ${number(total)} in trouble`;
-  return section("Sources", note, html`${table(columns, rows)}${more(total, items.length)}`);
+  return section("Sources", note, markup`${table(columns, rows)}${more(total, items.length)}`);
 }
 
 function losses({ report: { losses } }: PageContext): Markup {
   const { dropped, missing, retention_paused, retention_messages, disk } = losses;
   const rows = dropped.map(
     ({ what, count }) =>
-      html`<td>${what}</td>
+      markup`<td>${what}</td>
         ${countCell(count)}`,
   );
   const columns = [
@@ -360,12 +368,12 @@ function losses({ report: { losses } }: PageContext): Markup {
     { name: "Count", isNumber: true },
   ] as const;
   const items = [
-    ...missing.map((message) => html`<li class="trouble">Missing: ${message}.</li>`),
+    ...missing.map((message) => markup`<li class="trouble">Missing: ${message}.</li>`),
     ...(retention_paused
-      ? [html`<li class="trouble">Retention is paused: nothing is removed until an operator confirms it.</li>`]
+      ? [markup`<li class="trouble">Retention is paused: nothing is removed until an operator confirms it.</li>`]
       : []),
-    ...retention_messages.map((message) => html`<li>${message}</li>`),
-    html`<li>
+    ...retention_messages.map((message) => markup`<li>${message}</li>`),
+    markup`<li>
       ${diskSentence(losses)}: ${byteSize(disk.free_bytes)} of ${byteSize(disk.total_bytes)}. The data of the service
       takes ${byteSize(disk.used_bytes)}.
     </li>`,
@@ -373,11 +381,11 @@ function losses({ report: { losses } }: PageContext): Markup {
   const table_ =
     rows.length > 0
       ? table(columns, rows)
-      : html`<p class="note">Nothing was dropped or refused since the service was started.</p>`;
+      : markup`<p class="note">Nothing was dropped or refused since the service was started.</p>`;
   return shortSection(
     "Losses and space",
     "",
-    html`${table_}
+    markup`${table_}
       <ul class="plain">
         ${items}
       </ul>`,
