@@ -79,7 +79,12 @@ type Output<Schema> = Schema extends z.ZodType ? z.output<Schema> : undefined;
 type ResponseSchema =
   | { readonly description: string; readonly bare: z.ZodType; readonly example?: unknown }
   | { readonly description: string; readonly data: z.ZodType; readonly paginated?: true; readonly example?: unknown }
-  | { readonly description: string; readonly content: Readonly<Record<string, z.ZodType>> };
+  | {
+      readonly description: string;
+      readonly content: Readonly<Record<string, z.ZodType>>;
+      /** Of `data`, if one of the types is JSON with an envelope. */
+      readonly example?: unknown;
+    };
 
 export interface Endpoint<
   Query extends ObjectSchema | undefined = ObjectSchema | undefined,

@@ -11,6 +11,7 @@ import { abortOnDisconnect } from "./client-disconnect.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
 import { markIncomplete } from "./incomplete-response.ts";
 import { invalid, metaSchema } from "./problems.ts";
+import { SHIFT_REPORT_EXAMPLE } from "./report-example.ts";
 import { data, page } from "./response.ts";
 
 const HOUR_MS = 3_600_000;
@@ -71,6 +72,7 @@ export function reportEndpoints(options: ReportEndpointOptions): Endpoint[] {
             "application/json": z.object({ data: shiftReportSchema, meta: metaSchema }),
             "text/html": z.string(),
           },
+          example: SHIFT_REPORT_EXAMPLE,
         },
       },
       headers: { 200: ["X-Tocsin-Incomplete"] },
