@@ -52,7 +52,7 @@ have no envelope. Times are ISO 8601, in UTC when returned. Unknown parameters a
 \`/healthz\`, \`/readyz\`, \`/metrics\`, \`/docs\` and \`/openapi.json\` need no key, count towards no limit and ignore parameters.
 
 A body may be gzipped (\`Content-Encoding: gzip\`). The settings \`body_limits\` limit its decompressed size: by default to
-${defaultOf("body_limits.submit_bytes")} bytes, and to ${defaultOf("body_limits.batch_bytes")} for batches, rule imports and collected data.
+${defaultOf("body_limits.submit_bytes")} bytes, and to ${defaultOf("body_limits.batch_bytes")} for batches, imports and collected data.
 
 Responses from 4 KiB on, exports included, are compressed with zstd or gzip if \`Accept-Encoding\` allows it. The event stream,
 Parquet files and responses with a new key never are.
