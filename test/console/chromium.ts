@@ -58,6 +58,10 @@ export async function openPage(browser: Browser, options: PageOptions = {}): Pro
   page.on("console", (message) => {
     if (/violat|Trusted ?Type/i.test(message.text())) faults.push(message.text());
   });
+  page.on("request", (request) => {
+    // Everything comes from the service itself.
+    if (!/^(http:\/\/127\.0\.0\.1:|data:|blob:)/.test(request.url())) faults.push(`a request to ${request.url()}`);
+  });
   await page.exposeFunction("tellViolation", (text: string) => faults.push(text));
   await page.addInitScript(() => {
     document.addEventListener("securitypolicyviolation", (event) => {

@@ -1,4 +1,5 @@
-import type { Browser, Locator, Page } from "playwright-core";
+import { readFileSync } from "node:fs";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { EventDraft, JsonObject, Severity } from "../../src/model/event.ts";
 import { openTestServer, type TestServer } from "../api-server.ts";
@@ -206,15 +207,21 @@ describeInBrowser("events", () => {
     expect(height).toBeLessThan(2100 * 40);
 
     // Back: pages are added above.
-    const offsetOf = (row: Locator) => row.evaluate((element) => Math.round(element.getBoundingClientRect().top));
-    await table.evaluate((element) => {
+    const seen = await table.evaluate(async (element) => {
       element.scrollTop = 600;
+      const { top } = element.getBoundingClientRect();
+      const topOf = (one: Element) => one.getBoundingClientRect().top - top;
+      for (;;) {
+        await new Promise(requestAnimationFrame);
+        const rows = [...element.querySelectorAll<HTMLElement>("[data-row]")];
+        // Those of before the jump are far below.
+        const row = rows.find((one) => topOf(one) > 100 && topOf(one) < 300);
+        if (row !== undefined) return { id: row.dataset["row"], top: Math.round(topOf(row) + top) };
+      }
     });
-    const row = rows(page).nth(20);
-    const id = await row.getAttribute("data-row");
-    const before = await offsetOf(table.locator(`[data-row="${id}"]`));
     await expect.poll(() => table.evaluate((element) => element.scrollTop)).toBeGreaterThan(3000);
-    expect(await offsetOf(table.locator(`[data-row="${id}"]`))).toBe(before);
+    const { y } = (await table.locator(`[data-row="${seen.id}"]`).boundingBox())!;
+    expect(Math.round(y)).toBe(seen.top);
     const first = table.getByText(`asked for ${QUERIES - 1}.example.net`);
     for (let turn = 0; turn < 200 && (await first.count()) === 0; turn++) {
       await table.evaluate((element) => {
@@ -271,7 +278,6 @@ describeInBrowser("events", () => {
     const waiting = page.waitForEvent("download");
     await link.click();
     const path = await (await waiting).path();
-    const { readFileSync } = await import("node:fs");
     expect(readFileSync(path, "utf8").trim().split("\n")).toHaveLength(12);
     await sheet.getByRole("button", { name: "Delete the file" }).click();
     await sheet.getByText("None yet.").waitFor();

@@ -127,7 +127,7 @@ export function Queue(props: QueueProps) {
     const row = list.rowAt(index);
     const selectable = row && selectableOf(row);
     if (selectable === undefined) return;
-    setSelection((current) => withRow(current, selectable, isOn ?? !isSelected(current, selectable), loaded()));
+    setSelection((current) => withRow(current, selectable, isOn ?? !isSelected(current, selectable), loaded));
   };
   const selectTo = (index: number) => {
     const [low, high] = [Math.min(cursor.index, index), Math.max(cursor.index, index)];

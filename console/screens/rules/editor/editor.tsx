@@ -18,6 +18,7 @@ export default function Editor({ target, onClose }: EditorProps) {
   if (!mayWrite) {
     return (
       <main className="h-full">
+        <h1 className="sr-only">Rules</h1>
         <Empty title="Your key may not change rules">
           <p className="mb-3">
             It needs the scope <code className="mono">rules:write</code>.
@@ -42,6 +43,7 @@ function Existing({ id, isCopy, onClose }: ExistingProps) {
   if (read.data === undefined || (read.isFetching && !read.isFetchedAfterMount)) {
     return (
       <main className="h-full p-4">
+        <h1 className="sr-only">Rules</h1>
         {read.error === null ? (
           <Skeleton className="h-96" />
         ) : (

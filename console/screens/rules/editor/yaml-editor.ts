@@ -80,7 +80,7 @@ export function openYamlEditor({ parent, text, label, isReadOnly, onChange }: Ya
         EditorState.readOnly.of(isReadOnly),
         EditorState.tabSize.of(2),
         EditorView.lineWrapping,
-        EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false" }),
+        EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false", tabindex: "0" }),
         EditorView.updateListener.of((update) => {
           if (update.docChanged && !isSetting) onChange(update.state.doc.toString());
         }),

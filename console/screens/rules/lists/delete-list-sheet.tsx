@@ -22,7 +22,8 @@ export function DeleteListSheet({ list, onClose, onDeleted }: DeleteListSheetPro
       void refreshLists(client);
     },
   });
-  const isUsed = remove.error instanceof ApiError && remove.error.status === 409;
+  /** Refused because of the rules that use it. */
+  const refusal = remove.error instanceof ApiError && remove.error.status === 409 ? remove.error : undefined;
   return (
     <Sheet
       open
@@ -33,8 +34,8 @@ export function DeleteListSheet({ list, onClose, onDeleted }: DeleteListSheetPro
           <Button className="ml-auto" onClick={onClose}>
             Keep it
           </Button>
-          <Button look="danger" disabled={remove.isPending} onClick={() => remove.mutate(isUsed)}>
-            {isUsed ? "Delete it all the same" : "Delete"}
+          <Button look="danger" disabled={remove.isPending} onClick={() => remove.mutate(refusal !== undefined)}>
+            {refusal !== undefined ? "Delete it all the same" : "Delete"}
           </Button>
         </>
       }
@@ -44,9 +45,18 @@ export function DeleteListSheet({ list, onClose, onDeleted }: DeleteListSheetPro
         Events that are stored keep its name.
       </p>
       {remove.error !== null && (
-        <p role="alert" className="mt-3 text-sm text-critical">
-          {remove.error.message}
-        </p>
+        <div role="alert" className="mt-3 space-y-1 text-sm">
+          {refusal !== undefined ? (
+            <>
+              {refusal.faults.map(({ message }) => (
+                <p key={message}>It {message}.</p>
+              ))}
+              <p className="text-ink2">Without the list, that condition never holds.</p>
+            </>
+          ) : (
+            <p className="text-critical">{remove.error.message}</p>
+          )}
+        </div>
       )}
     </Sheet>
   );
