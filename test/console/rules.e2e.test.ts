@@ -9,8 +9,8 @@ import {
   settled,
   WIDTHS,
   type ConsolePage,
-  type PageOptions,
 } from "./browser.ts";
+import type { PageOptions } from "./chromium.ts";
 
 const MARKUP = `<img src=x onerror="alert(1)">`;
 
