@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openTestServer, type TestServer } from "../../test/api-server.ts";
 import { fieldsOf } from "../../test/alert-server.ts";
 import { alertsOf, eventually, uniqueType } from "../../test/detection.ts";
+import { readCsv } from "../exports/csv-reader.fixture.ts";
 import { casesFile } from "../store/files/layout.ts";
 
 // The entities of alerts on the real server: from events through detection to lists, filters and the stream.
@@ -75,6 +76,24 @@ describe("an alert", () => {
     expect(body.data).toMatchObject({ group: alert.group, entities: alert.entities, entities_cut: false });
   });
 
+  test("is exported with its entities", async () => {
+    const { body } = await server.call("POST", "/v1/alerts/export", {
+      body: {
+        format: "csv",
+        query: { rule_name: rule.name },
+        fields: ["group.value", "entities.kind", "entities.value"],
+      },
+    });
+    const { download_url } = await eventually(
+      async () => (await server.call("GET", `/v1/alerts/exports/${body.data.id}`)).body.data,
+      ({ status }) => expect(status).toBe("completed"),
+    );
+    expect(readCsv((await server.call("GET", download_url)).text).slice(1)).toEqual([
+      ["192.0.2.2", "address", "192.0.2.2"],
+      ["192.0.2.1", "address; user; user; device; door", "192.0.2.1; Eva; noah; 02:00:5E:00:53:01; Loading dock"],
+    ]);
+  });
+
   test.each([
     ["entity=user:eva", ["192.0.2.1"]],
     ["entity=EVA", ["192.0.2.1"]],
@@ -120,9 +139,11 @@ describe("an alert", () => {
     server = await server.restart(() => {
       const db = new DatabaseSync(casesFile(server.dataDir));
       db.exec(`UPDATE documents SET document = json_remove(document, '$.entities');
-        ALTER TABLE alerts RENAME COLUMN entities TO other; DROP INDEX alerts_without_entities; ALTER TABLE alerts DROP COLUMN other;
-        ALTER TABLE alerts DROP COLUMN group_field; ALTER TABLE alerts DROP COLUMN group_value; ALTER TABLE alerts DROP COLUMN tags;
+        DROP INDEX alerts_without_entities; ALTER TABLE alerts DROP COLUMN entities;
+        ALTER TABLE alerts DROP COLUMN group_field; ALTER TABLE alerts DROP COLUMN group_value;
         ALTER TABLE alerts DROP COLUMN threat_score; DROP TABLE alert_events; DELETE FROM alert_terms WHERE word = 'noah';
+        ALTER TABLE alerts DROP COLUMN tags; DROP TABLE views; DROP TABLE older_events;
+        DROP INDEX alerts_definition; ALTER TABLE alerts DROP COLUMN definition_id; DROP TABLE definitions;
         PRAGMA user_version = 1;`);
       db.close();
     });

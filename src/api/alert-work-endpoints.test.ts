@@ -60,6 +60,7 @@ describe("tags", () => {
     ]);
     expect((await tagsCall("PATCH", id, { add: ["more"], remove: ["tag-0"] })).status).toBe(200);
     expect(faultsOf(await tagsCall("PATCH", id, {}))[0]!.message).toBe("needs add or remove");
+    expect(fieldsOf(await tagsCall("PATCH", id, { add: ["new"], remove: ["tag-1", "NEW"] }))).toEqual(["remove[1]"]);
     expect(fieldsOf(await tagsCall("PUT", id, { tags, other: 1 }))).toEqual(["other"]);
     expect((await tagsCall("PUT", "alt_0", { tags: [] })).status).toBe(404);
   });
@@ -88,7 +89,8 @@ describe("an assignment", () => {
 
   test("needs an address or null", async () => {
     const id = await raise();
-    expect(fieldsOf(await post(`${id}/assign`, {}))).toEqual(["assignee"]);
+    const missing = { field: "assignee", message: "is required: must be an e-mail address" };
+    expect(faultsOf(await post(`${id}/assign`, {}))).toEqual([missing]);
     expect(fieldsOf(await post(`${id}/assign`, { assignee: "anna" }))).toEqual(["assignee"]);
     expect((await post("alt_0/assign", { assignee: null })).status).toBe(404);
   });

@@ -11,6 +11,17 @@ const TAGS_EXAMPLE = ["guest-network"];
 
 const idParams = z.object({ id: z.string() });
 
+interface TagLists {
+  readonly add?: readonly string[] | undefined;
+  readonly remove?: readonly string[] | undefined;
+}
+
+function refuseContradictions({ add = [], remove = [] }: TagLists, context: z.RefinementCtx): void {
+  for (const [i, tag] of remove.entries()) {
+    if (add.includes(tag)) context.addIssue({ code: "custom", path: ["remove", i], message: "is also in add" });
+  }
+}
+
 /** Calls that organise the work on an alert: its assignee and its tags. Its status stays. */
 export function alertWorkEndpoints(alerts: Alerts, details: AlertDetails): Endpoint[] {
   const responsesLike = (example: object) => ({ 200: { description: "the alert", data: alertDetailSchema, example } });
@@ -60,13 +71,14 @@ export function alertWorkEndpoints(alerts: Alerts, details: AlertDetails): Endpo
       tag: "Alerts",
       summary: "Add and remove tags of an alert",
       description:
-        "Tags that the alert already has, or does not have, are no fault. An alert with more than " +
+        "Tags that the alert already has, or does not have, are no fault, but a tag cannot be in both lists. An alert with more than " +
         `${ALERT_TAGS_MAX} tags after the change is refused with 409.`,
       scopes: ["alerts:write"],
       params: idParams,
       body: z
         .strictObject({ add: tagsSchema.optional(), remove: tagsSchema.optional() })
         .refine(({ add, remove }) => add !== undefined || remove !== undefined, "needs add or remove")
+        .superRefine(refuseContradictions)
         .meta({ id: "AlertTagChange" }),
       example: { add: TAGS_EXAMPLE, remove: ["unclear"] },
       responses: responsesLike({ ...ALERT_DETAIL_EXAMPLE, tags: TAGS_EXAMPLE }),

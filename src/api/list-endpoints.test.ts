@@ -132,6 +132,21 @@ describe("a list", () => {
     expect(await valuesOf("imported")).toEqual(["192.0.2.202"]);
   });
 
+  test("is imported from JSON, which is all that a session can send", async () => {
+    await create("pasted");
+    const { headers } = await server.call("POST", "/v1/session", { body: { key: server.key.secret } });
+    const cookie = String(headers["set-cookie"]).split(";", 1)[0]!;
+    const session = { cookie, "sec-fetch-site": "same-origin" };
+    const json = (body: object, path = "") =>
+      server.call("POST", `/v1/lists/pasted/import${path}`, { key: null, body, headers: session });
+    const added = await json({ content: "192.0.2.203 # new\nnonsense" });
+    expect([added.status, added.body.data]).toMatchObject([200, { added: 1, bad_lines: 1 }]);
+    expect(faults(await json({ content: "# nothing" }))).toEqual(["content"]);
+    expect(faults(await json({ content: 1, entries: [] }, "?mode=other"))).toEqual(["mode", "content", "entries"]);
+    expect(faults(await json({}))).toEqual(["content"]);
+    expect(await valuesOf("pasted")).toEqual(["192.0.2.203"]);
+  });
+
   test("is paged and searched by value and note", async () => {
     const entries = ["a", "b", "c", "d"].map((name) => ({ value: `${name}.paged.example`, note: `Note ${name}` }));
     await create("paged", { entries });

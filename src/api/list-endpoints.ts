@@ -174,7 +174,8 @@ export function listEndpoints(options: ListEndpointOptions): Endpoint[] {
 const RULES_NAMED_MAX = 20;
 
 function stillUsed(name: string, rules: readonly string[]): Problem {
-  const message = `the list ${name} is used by ${rules.length === 1 ? "an enabled rule" : `${rules.length} enabled rules`}; change them first, or send force=true`;
+  const users = rules.length === 1 ? "an enabled rule; change it" : `${rules.length} enabled rules; change them`;
+  const message = `the list ${name} is used by ${users} first, or send force=true`;
   const details = rules
     .slice(0, RULES_NAMED_MAX)
     .map((rule) => ({ field: "name", message: `is used by the rule ${rule}` }));

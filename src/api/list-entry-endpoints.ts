@@ -2,7 +2,8 @@ import { z } from "zod";
 import { parseEntryLines } from "../enrichment/lists/entry-value.ts";
 import type { EntryInput, ListChange, ManagedList, ManagedLists } from "../enrichment/lists/managed-lists.ts";
 import { LIST_ENTRIES_MAX } from "../model/watch-list.ts";
-import { endpoint, type Endpoint } from "./endpoint.ts";
+import { JSON_TYPE } from "./body.ts";
+import { checkBody, endpoint, type Endpoint } from "./endpoint.ts";
 import {
   entriesInputSchema,
   ENTRY_EXAMPLE,
@@ -20,6 +21,7 @@ import { invalid } from "./problems.ts";
 import { data } from "./response.ts";
 
 const TEXT_TYPE = "text/plain";
+const IMPORT_TYPES = [JSON_TYPE, TEXT_TYPE];
 const SEARCH_CHARACTERS_MAX = 500;
 /** A domain has up to 253 characters. */
 const VALUE_CURSOR_CHARACTERS_MAX = 256;
@@ -44,6 +46,10 @@ const importSchema = z
       .describe("the first 100 of them"),
   })
   .meta({ id: "ListImport" });
+
+const contentSchema = z
+  .strictObject({ content: z.string().min(1).describe("one entry per line") })
+  .meta({ id: "ListContent" });
 
 export interface ListEntryEndpointOptions {
   readonly lists: ManagedLists;
@@ -160,14 +166,16 @@ export function listEntryEndpoints(options: ListEntryEndpointOptions): Endpoint[
       tag: "Lists",
       summary: "Import entries from text",
       description:
-        "The body is text with one entry per line, in the format of lists in files; a comment behind an entry becomes its note. Lines " +
-        "without a valid entry are skipped and reported. With `mode=replace` the imported entries replace all others, unless there is none.",
+        "One entry per line, in the format of lists in files, as `content` of a JSON object or as plain text, which a session cannot " +
+        "send; a comment behind an entry becomes its note. Lines without a valid entry are skipped and reported. " +
+        "With `mode=replace` the imported entries replace all others, unless there is none.",
       scopes: ["rules:write"],
       params: nameParams,
       query: z.strictObject({ mode: z.enum(["add", "replace"]).default("add") }),
-      body: z.string(),
-      bodyTypes: [TEXT_TYPE],
-      example: "192.0.2.17  # until the audit\nevil.example",
+      body: contentSchema,
+      bodyTypes: IMPORT_TYPES,
+      handlesFaults: true,
+      example: { content: "192.0.2.17  # until the audit\nevil.example" },
       responses: {
         200: {
           description: "the change",
@@ -176,11 +184,14 @@ export function listEntryEndpoints(options: ListEntryEndpointOptions): Endpoint[
         },
       },
       problems: ["not_found", "conflict"],
-      handle: async ({ params, query, key, readBody }) => {
+      handle: async ({ params, query, key, readBody, faults: found }) => {
         const { list } = requireManaged(params.name);
-        const body = await readBody({ bytesMax: importBytesMax, types: [TEXT_TYPE], defaultType: TEXT_TYPE });
-        if (!body) throw invalid([{ field: "body", message: "is required" }]);
-        const { values, bad } = parseEntryLines(new TextDecoder().decode(body.bytes));
+        const body = await readBody({ bytesMax: importBytesMax, types: IMPORT_TYPES, defaultType: TEXT_TYPE });
+        const faults = [...found];
+        const isText = body?.type === TEXT_TYPE;
+        const content = isText ? new TextDecoder().decode(body.bytes) : checkBody(contentSchema, body, faults)?.content;
+        if (content === undefined || faults.length > 0) throw invalid(faults);
+        const { values, bad } = parseEntryLines(content);
         const refused = bad.map((line) => ({ ...line, message: "has no address, network or domain" }));
         const entries = new Map<string, EntryInput>();
         for (const { line, value, type, note } of values) {
@@ -189,7 +200,12 @@ export function listEntryEndpoints(options: ListEntryEndpointOptions): Endpoint[
           else entries.set(value, { value, type, note: note?.slice(0, NOTE_CHARACTERS_MAX) ?? null, expiresAt: null });
         }
         if (entries.size === 0) {
-          throw invalid([{ field: "body", message: "has no entry that the list accepts; the list is unchanged" }]);
+          throw invalid([
+            {
+              field: isText ? "body" : "content",
+              message: "has no entry that the list accepts; the list is unchanged",
+            },
+          ]);
         }
         const set = [...entries.values()];
         const change =

@@ -85,7 +85,7 @@ test("a dead notification is listed with its error, resent by an authorised key,
   expect(sent.id).toBe(dead.id);
   expect(peer.received.at(-1)!.body.notifications[0]).toMatchObject({
     alert: { id: alertId },
-    url: `https://tocsin.example/v1/alerts/${alertId}`,
+    api_url: `https://tocsin.example/v1/alerts/${alertId}`,
   });
   const again = await server.call("POST", path);
   expect([again.status, again.body.error.code]).toEqual([409, "conflict"]);

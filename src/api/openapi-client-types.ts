@@ -1,4 +1,5 @@
 import { RESOLUTIONS, STATUSES } from "../model/alert-state.ts";
+import { ENTITY_KINDS } from "../model/entity.ts";
 import { CLASSES, SEVERITIES } from "../model/event.ts";
 import { EXPORT_FORMATS } from "../model/export.ts";
 import { MEASURES, SPLITS } from "../model/flow-query.ts";
@@ -6,6 +7,7 @@ import { PLANS, SCOPES } from "../model/key.ts";
 import { NOTIFICATION_REASONS, NOTIFICATION_STATUSES } from "../model/notification.ts";
 import { CHANNELS } from "../model/rule.ts";
 import { REFUSAL_REASONS } from "../collectors/formats/reading.ts";
+import { ALERT_TIMES } from "../store/ports/alert-store.ts";
 import { extractComponents, referTo } from "./openapi-components.ts";
 import { COMPONENTS, reference, visit, type OpenapiSchema, type OpenapiSchemas } from "./openapi-schema.ts";
 
@@ -17,6 +19,8 @@ const SHARED_ENUMS: Readonly<Record<string, readonly string[]>> = {
   SeverityLevel: SEVERITIES,
   EventClass: CLASSES,
   AlertStatus: STATUSES,
+  AlertTime: ALERT_TIMES,
+  EntityKind: ENTITY_KINDS,
   Resolution: RESOLUTIONS,
   Channel: CHANNELS,
   NotificationReason: NOTIFICATION_REASONS,

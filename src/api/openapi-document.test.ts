@@ -212,8 +212,10 @@ describe("the OpenAPI document", () => {
     const isNull = (node: Node) => node["type"] === "null";
 
     test("makes a component of every nested object, union and enum", () => {
-      const { Condition, Filter, SeverityLevel } = shapes();
-      expect([Condition, Filter].flatMap((shape) => shape!["anyOf"]).filter(({ $ref }) => !$ref)).toEqual([]);
+      const { Condition, Filter, AlertFilter, SeverityLevel } = shapes();
+      expect([Condition, Filter, AlertFilter].flatMap((shape) => shape!["anyOf"]).filter(({ $ref }) => !$ref)).toEqual(
+        [],
+      );
       const severities = nodes().filter(({ enum: words }) => Array.isArray(words) && words[0] === "critical");
       expect(severities).toEqual([SeverityLevel]);
       const objects = parts().filter(({ type, properties }) => type === "object" && Object.keys(properties ?? {})[0]);
@@ -240,6 +242,16 @@ describe("the OpenAPI document", () => {
       expect(words.filter((word) => names.has(plain(word)))).toEqual([]);
       expect(Object.keys(shapes())).not.toContain("Error");
       expect(Object.keys(shapes())).not.toContain("Bool");
+    });
+
+    test("has no component with the name that generators give to an inline object of another", () => {
+      const inline = Object.entries(shapes()).flatMap(([owner, { properties = {} }]) =>
+        Object.entries(properties as Record<string, Node>)
+          .filter(([, { type, additionalProperties }]) => type === "object" && additionalProperties)
+          .map(([name]) => `${owner}${name.charAt(0).toUpperCase()}${name.slice(1)}`),
+      );
+      expect(inline).toContain("AlertAggregationAggs");
+      expect(inline.filter((name) => name in shapes())).toEqual([]);
     });
 
     test("states the width of every number above 32 bits", () => {
@@ -311,6 +323,10 @@ describe("the OpenAPI document", () => {
       ["post", "/v1/events/search", filter({ field: "type", equals: "a", ignore_case: true }), true],
       ["post", "/v1/events/search", filter({ field: "type", exists: false }), true],
       ["post", "/v1/events/search", filter({ keyword: "a" }), true],
+      ["post", "/v1/alerts/search", filter({ field: "status", equals: "open" }), true],
+      ["post", "/v1/alerts/search", filter({ bool: { must: [{ field: "tags", contains: "a" }] } }), true],
+      ["post", "/v1/alerts/search", filter({ field: "status" }), false],
+      ["post", "/v1/alerts/search", filter({ keyword: "a" }), false],
       ["post", "/v1/events/search", histogram("1 hour"), false],
       ["post", "/v1/events/search", histogram("1h"), true],
       ["post", "/v1/rules", { ...rule, window: "five" }, false],

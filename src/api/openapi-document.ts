@@ -103,15 +103,25 @@ function completeOperation({ requestBody, responses }: OpenapiOperation, spec: E
 
 const EXAMPLE_META = { request_id: "req_019a84f2c0d17a3e8b5d4e6f7a8b9c0d", timestamp: "2026-11-15T08:30:00.000Z" };
 
-/** Describes the filter union, which a handwritten schema parses and the generator cannot see. */
+/** The filters of each search, by the prefix of their names, and what they are besides a bool of filters. */
+const FILTERS = [
+  { prefix: "", tests: ["FieldTest", "Keyword"], description: "a field test, a keyword, or a bool of filters" },
+  { prefix: "Alert", tests: ["FieldTest"], description: "a field test, or a bool of filters" },
+] as const;
+
+/** Describes the filter unions, which handwritten schemas parse and the generator cannot see. */
 function describeFilters(schemas: Record<string, OpenapiSchema>): void {
-  for (const suffix of ["", "Input"]) {
-    if (!(`Filter${suffix}` in schemas)) continue;
-    schemas[`Filter${suffix}`] = {
-      description: "a field test, a keyword, or a bool of filters",
-      anyOf: ["FieldTest", "Keyword", "BoolFilter"].map((name) => reference(`${name}${suffix}`)),
-    };
-    schemas[`BoolFilter${suffix}`] = singlePropertyObject("bool", reference(`Bool${suffix}`));
+  for (const { prefix, tests, description } of FILTERS) {
+    for (const suffix of ["", "Input"]) {
+      const name = `${prefix}Filter${suffix}`;
+      if (!(name in schemas)) continue;
+      const boolName = `${prefix}BoolFilter${suffix}`;
+      schemas[name] = {
+        description,
+        anyOf: [...tests.map((test) => reference(`${test}${suffix}`)), reference(boolName)],
+      };
+      schemas[boolName] = singlePropertyObject("bool", reference(`${prefix}Bool${suffix}`));
+    }
   }
 }
 

@@ -93,7 +93,7 @@ test("several people have handled alerts, in every status and with every resolut
     new Set([null, "true_positive", "false_positive", "benign", "duplicate"]),
   );
   expect(new Set(entries.map(({ actor }) => actor))).toEqual(
-    new Set(["system", "ada.morin", "ben.okafor", "carla.weiss"]),
+    new Set(["system", "ada.morin@example.com", "ben.okafor@example.com", "carla.weiss@example.com"]),
   );
   expect(new Set(entries.map(({ kind }) => kind))).toEqual(
     new Set(["created", "events_added", "analysed", "acknowledged", "assigned", "commented", "resolved", "reopened"]),

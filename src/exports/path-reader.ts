@@ -9,11 +9,12 @@ export function pathReader(path: string): PathReader {
   if (segments.length === 0) return (row) => row[top];
   if (segments.length === 1) {
     const key = segments[0]!;
-    return (row) => {
-      const value = row[top];
-      if (value === null || typeof value !== "object" || Array.isArray(value)) return undefined;
+    const read = (value: JsonValue | undefined): JsonValue | undefined => {
+      if (Array.isArray(value)) return withoutNulls(value.map((element) => read(element) ?? null));
+      if (value === null || typeof value !== "object") return undefined;
       return Object.hasOwn(value, key) ? withoutNulls(value[key]) : undefined;
     };
+    return (row) => read(row[top]);
   }
   // keys[i][n]: n + 1 segments from segment i on, joined to one key.
   const keys = segments.map((_, i) => segments.slice(i).map((_, n) => segments.slice(i, i + n + 1).join(".")));

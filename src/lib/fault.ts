@@ -115,16 +115,22 @@ const TYPES: Record<string, string> = {
 const TOO_LARGE = `must be a number within ±${Number.MAX_SAFE_INTEGER}`;
 const UNITS: Record<string, string> = { string: " characters", array: " items", set: " items" };
 
+/** The words for a wrong value, which for a missing one say what is allowed. */
+function worded(issue: Issue, words: string): string {
+  return "input" in issue && issue.input === undefined ? `is required: ${words}` : words;
+}
+
 function wordIssue(issue: Issue): string {
   switch (issue.code) {
     case "invalid_type":
       if (issue.message.endsWith("received undefined")) return "is required";
       if (issue.message.endsWith("received bigint") && ["number", "int"].includes(issue.expected)) return TOO_LARGE;
-      return isDefault(issue) ? `must be ${TYPES[issue.expected] ?? `a ${issue.expected}`}` : issue.message;
+      return isDefault(issue)
+        ? `must be ${TYPES[issue.expected] ?? `a ${issue.expected}`}`
+        : worded(issue, issue.message);
     case "invalid_value": {
       const allowed = `must be ${issue.values.length > 1 ? "one of " : ""}${issue.values.map(String).join(", ")}`;
-      const worded = isDefault(issue) ? allowed : issue.message;
-      return "input" in issue && issue.input === undefined ? `is required: ${worded}` : worded;
+      return worded(issue, isDefault(issue) ? allowed : issue.message);
     }
     case "too_small":
       if (issue.minimum === 1 && issue.origin in UNITS) return "must not be empty";

@@ -28,6 +28,9 @@ export const ALERT_EXPORT_COLUMNS: readonly string[] = [
   "actions_taken",
   "ai_analysis.threat_score",
   "ai_analysis.summary",
+  "entities.kind",
+  "entities.value",
+  "entities_cut",
   "enrichment",
 ];
 

@@ -132,7 +132,7 @@ export function Axis(props: AxisProps) {
           <LaneHeads picture={picture} sizes={sizes} isMini={mini} traffic={traffic} />
           <div
             ref={plot}
-            className={`relative overflow-hidden ${mini || onView === undefined ? "" : "cursor-crosshair"}`}
+            className={`relative overflow-clip ${mini || onView === undefined ? "" : "cursor-crosshair"}`}
             style={{ marginLeft: sizes.left, width: plotWidth, height: layout.height }}
           >
             <div className="relative will-change-transform" style={pane}>

@@ -37,18 +37,23 @@ export function HoverLayer(props: HoverLayerProps) {
   useEffect(() => {
     const element = plot.current;
     if (element === null) return;
-    const move = (event: PointerEvent) => {
-      if (event.pointerType === "touch") return;
-      const { left, top } = element.getBoundingClientRect();
-      const x = event.clientX - left;
-      const y = event.clientY - top;
-      const next = { x, y, ...(event.buttons === 0 ? found(props, x, y) : NOTHING) };
-      setHover(next);
-      if (next.id !== hover?.id) onMark?.(next.id);
-    };
     const leave = () => {
       setHover(undefined);
       onMark?.(undefined);
+    };
+    const move = (event: PointerEvent) => {
+      if (event.pointerType === "touch") return;
+      // A hand that drags is not pointing at anything.
+      if (event.buttons !== 0) {
+        if (hover !== undefined) leave();
+        return;
+      }
+      const { left, top } = element.getBoundingClientRect();
+      const x = event.clientX - left;
+      const y = event.clientY - top;
+      const next = { x, y, ...found(props, x, y) };
+      setHover(next);
+      if (next.id !== hover?.id) onMark?.(next.id);
     };
     element.addEventListener("pointermove", move);
     element.addEventListener("pointerleave", leave);
@@ -61,13 +66,14 @@ export function HoverLayer(props: HoverLayerProps) {
   const atMs = view.fromMs + (hover.x / width) * (view.toMs - view.fromMs);
   return (
     <div className="pointer-events-none absolute inset-0" aria-hidden>
-      <div className="absolute top-0 bottom-0 w-px bg-accent" style={{ left: hover.x }} />
+      {/* Over the ruler, which stays in sight as well. */}
       <div
-        className="absolute top-1 w-16 rounded bg-accent py-px text-center text-2xs font-semibold text-accent-ink"
-        style={{ left: Math.min(width - 64, Math.max(0, hover.x - 32)) }}
+        className="sticky top-1 z-20 w-16 rounded bg-accent py-px text-center text-2xs font-semibold text-accent-ink"
+        style={{ marginLeft: Math.min(width - 64, Math.max(0, hover.x - 32)) }}
       >
         {clockSeconds(atMs)}
       </div>
+      <div className="absolute top-0 bottom-0 w-px bg-accent" style={{ left: hover.x }} />
       {hover.tells !== undefined && (
         <div
           className="absolute z-10 w-max rounded-md border border-line2 bg-raised px-2.5 py-1.5 text-xs text-ink shadow-(--shadow)"

@@ -114,7 +114,8 @@ function LaneName({ lane, sizes, isMini, view }: LaneNameProps) {
       className={`absolute right-3 truncate text-right text-ink2 ${text} ${isMini ? "left-4" : "left-10"}`}
       style={{ top: lane.y - sizes.lane / 2, height: sizes.lane, lineHeight: `${sizes.lane}px` }}
     >
-      {lane.entity === undefined ? (
+      {/* The lanes of the small axis are too close together for a finger. */}
+      {lane.entity === undefined || isMini ? (
         <span title={lane.name}>{lane.name}</span>
       ) : (
         <Link

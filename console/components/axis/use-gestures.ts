@@ -6,6 +6,7 @@ import { moved, lengthOf, stretched, zoomed, type View } from "./view.ts";
 const WHEEL_PER_PIXEL = 0.0016;
 const LINE_PIXELS = 30;
 const CLICK_PIXELS_MAX = 4;
+const BOX_MS = 300;
 
 export interface Stretch {
   readonly fromX: number;
@@ -45,8 +46,15 @@ export function useGestures(
       });
     };
     let drag: { x: number; y: number; view: View; isStretch: boolean; isClick: boolean } | undefined;
+    // Asking where the element is makes the browser lay out the page at once: not for each report of the mouse.
+    let box = element.getBoundingClientRect();
+    let boxAtMs = 0;
     const place = (event: MouseEvent) => {
-      const { left, top, width } = element.getBoundingClientRect();
+      if (drag === undefined && event.timeStamp - boxAtMs > BOX_MS) {
+        box = element.getBoundingClientRect();
+        boxAtMs = event.timeStamp;
+      }
+      const { left, top, width } = box;
       return { x: event.clientX - left, y: event.clientY - top, width };
     };
     const wheel = (event: WheelEvent) => {
@@ -66,6 +74,7 @@ export function useGestures(
     };
     const down = (event: PointerEvent) => {
       if (event.button !== 0 || event.pointerType === "touch") return;
+      boxAtMs = 0;
       const { x, y } = place(event);
       drag = { x, y, view: current.current.view, isStretch: event.shiftKey, isClick: true };
       element.setPointerCapture(event.pointerId);

@@ -8,7 +8,7 @@ const DAY_MS = 86_400_000;
 const UNIT_MS: Record<string, number> = { s: 1000, m: MINUTE_MS, h: 60 * MINUTE_MS, d: DAY_MS, w: 7 * DAY_MS };
 const RANGE_MS_MAX = 3660 * DAY_MS;
 
-export const RANGE_DEFAULT = "7d";
+const RANGE_DEFAULT = "7d";
 
 export interface RangeSearch {
   readonly range?: string | undefined;
@@ -34,7 +34,7 @@ export function presetLabel(range: string): string {
   return `Last ${count} ${UNIT_NAMES[unit!]}${count === "1" ? "" : "s"}`;
 }
 
-export function parseDuration(text: string): number | undefined {
+function parseDuration(text: string): number | undefined {
   const match = /^(\d{1,6})\s*([smhdw])$/.exec(text.trim());
   if (match === null) return undefined;
   const ms = Number(match[1]) * UNIT_MS[match[2]!]!;

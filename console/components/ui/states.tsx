@@ -18,6 +18,7 @@ export function Skeleton({ className = "" }: { className?: string }) {
   return (
     <div
       aria-hidden
+      data-loading
       className={`rounded-md ${isShown ? "animate-pulse bg-hover motion-reduce:animate-none" : ""} ${className}`}
     />
   );

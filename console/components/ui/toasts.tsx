@@ -13,7 +13,7 @@ export interface Toast {
 const TOASTS_MAX = 3;
 const SHOWN_MS = 6000;
 /** Long enough to read the sentence and to press `u`. */
-export const UNDO_MS = 10_000;
+const UNDO_MS = 10_000;
 
 let toasts: readonly Toast[] = [];
 let lastId = 0;
@@ -24,7 +24,7 @@ function set(next: readonly Toast[]): void {
   for (const listener of listeners) listener();
 }
 
-export function dismissToast(id: number): void {
+function dismissToast(id: number): void {
   set(toasts.filter((toast) => toast.id !== id));
 }
 

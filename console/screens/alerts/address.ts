@@ -48,7 +48,7 @@ export const BUILT_IN_VIEWS: readonly View[] = [
 
 type Search = Readonly<Record<string, string | undefined>>;
 
-export function explicitFilters(search: Search): FilterTexts {
+function explicitFilters(search: Search): FilterTexts {
   const filters: Partial<Record<FilterName, string>> = {};
   for (const name of FILTER_NAMES) {
     const text = search[name];

@@ -16,10 +16,11 @@ import { EarlierMatches } from "./list/earlier-matches.tsx";
 import { AlertKeyHints } from "./list/key-hints.tsx";
 import { groupFilters, useAlertList, type Question } from "./list/use-alert-list.ts";
 import { useCursor } from "./list/use-cursor.ts";
+import { useScoped } from "./list/use-scoped.ts";
 import { NewPill } from "./live/new-pill.tsx";
 import { useLiveAlerts } from "./live/use-live-alerts.ts";
 import type { Seen } from "./live/waiting.ts";
-import { isNothing, isSelected, NOTHING, selectedCount, withRow, type Selection } from "./selection.ts";
+import { isNothing, isSelected, NOTHING, selectedCount, withRow } from "./selection.ts";
 import { stepFor } from "./steps.ts";
 import { useCommands } from "./work/use-commands.ts";
 import { WorkSheets } from "./work/work-sheets.tsx";
@@ -126,7 +127,7 @@ export function Queue(props: QueueProps) {
     const row = list.rowAt(index);
     const selectable = row && selectableOf(row);
     if (selectable === undefined) return;
-    setSelection((current) => withRow(current, selectable, isOn ?? !isSelected(current, selectable), loaded()));
+    setSelection((current) => withRow(current, selectable, isOn ?? !isSelected(current, selectable), loaded));
   };
   const selectTo = (index: number) => {
     const [low, high] = [Math.min(cursor.index, index), Math.max(cursor.index, index)];
@@ -260,22 +261,26 @@ export function Queue(props: QueueProps) {
           <AlertKeyHints />
         )}
       </section>
-      {shownId !== undefined && (
+      {(shownId !== undefined || (isWide && list.isPending)) && (
         <aside
           aria-label="The chosen alert"
           className={
-            isWide ? "w-[min(560px,46vw)] shrink-0 border-l border-line bg-panel" : "absolute inset-0 z-20 bg-panel"
+            isWide
+              ? "w-[clamp(440px,40vw,560px)] shrink-0 border-l border-line bg-panel"
+              : "absolute inset-0 z-20 bg-panel"
           }
         >
-          <AlertPanel
-            id={shownId}
-            nowMs={nowMs}
-            commandsOf={commandsOf}
-            onBack={isWide ? undefined : close}
-            commentBox={commentBox}
-            refusal={refusal}
-            exceptionRefusal={exceptionRefusal}
-          />
+          {shownId !== undefined && (
+            <AlertPanel
+              id={shownId}
+              nowMs={nowMs}
+              commandsOf={commandsOf}
+              onBack={isWide ? undefined : close}
+              commentBox={commentBox}
+              refusal={refusal}
+              exceptionRefusal={exceptionRefusal}
+            />
+          )}
         </aside>
       )}
       {sheet !== undefined && (
@@ -283,25 +288,4 @@ export function Queue(props: QueueProps) {
       )}
     </main>
   );
-}
-
-interface Scoped {
-  readonly key: string;
-  readonly openRules: ReadonlySet<string>;
-  readonly selection: Selection;
-}
-
-/** What belongs to one list, and starts anew with another. */
-function useScoped(key: string) {
-  const [state, setState] = useState<Scoped>({ key, openRules: new Set(), selection: NOTHING });
-  const current = state.key === key ? state : { key, openRules: new Set<string>(), selection: NOTHING };
-  return {
-    ...current,
-    setOpenRules: (openRules: ReadonlySet<string>) => setState({ ...current, openRules }),
-    setSelection: (next: Selection | ((selection: Selection) => Selection)) =>
-      setState((latest) => {
-        const base = latest.key === key ? latest : current;
-        return { ...base, selection: typeof next === "function" ? next(base.selection) : next };
-      }),
-  };
 }

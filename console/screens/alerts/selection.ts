@@ -25,10 +25,15 @@ export function isSelected(selection: Selection, row: Selectable): boolean {
  * Adds or removes a row. A group takes its alerts with it. Whoever leaves one out of all, or of a group, keeps the others that
  * are loaded: the service cannot be told "all but this one".
  */
-export function withRow(selection: Selection, row: Selectable, on: boolean, loaded: readonly Selectable[]): Selection {
+export function withRow(
+  selection: Selection,
+  row: Selectable,
+  on: boolean,
+  loaded: () => readonly Selectable[],
+): Selection {
   if (selection.kind === "all") {
     if (on) return selection;
-    const others = loaded.filter((each) => each.kind === "alert" && each.id !== row.id && !isInGroup(each, row));
+    const others = loaded().filter((each) => each.kind === "alert" && each.id !== row.id && !isInGroup(each, row));
     return { kind: "some", ids: new Set(others.map(({ id }) => id)), rules: new Set() };
   }
   const ids = new Set(selection.ids);
@@ -36,11 +41,11 @@ export function withRow(selection: Selection, row: Selectable, on: boolean, load
   if (row.kind === "group") {
     if (on) rules.add(row.rule);
     else rules.delete(row.rule);
-    for (const each of loaded) if (each.kind === "alert" && each.rule === row.rule) ids.delete(each.id);
+    for (const each of loaded()) if (each.kind === "alert" && each.rule === row.rule) ids.delete(each.id);
   } else if (on) {
     ids.add(row.id);
   } else if (rules.delete(row.rule)) {
-    for (const each of loaded)
+    for (const each of loaded())
       if (each.kind === "alert" && each.rule === row.rule && each.id !== row.id) ids.add(each.id);
   } else {
     ids.delete(row.id);

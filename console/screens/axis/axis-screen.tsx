@@ -6,7 +6,7 @@ import { Axis } from "../../components/axis/axis.tsx";
 import { echoesOf } from "../../components/axis/echoes.ts";
 import { threadOf } from "../../components/axis/thread.ts";
 import { useAxisData } from "../../components/axis/use-axis-data.ts";
-import { bandOf, lengthOf, panned, viewAround, zoomed } from "../../components/axis/view.ts";
+import { bandOf, lengthOf, panned, viewAround, zoomed, type View } from "../../components/axis/view.ts";
 import { useNow } from "../../components/time/use-range.ts";
 import { Empty, Failure, Skeleton } from "../../components/ui/states.tsx";
 import { alertDetailQuery } from "../../data/alerts.ts";
@@ -16,7 +16,7 @@ import { useAlertStream } from "../../data/stream.ts";
 import { readEntities, writeEntities } from "./address.ts";
 import { Legend } from "./legend.tsx";
 import { Overview } from "./overview.tsx";
-import { overviewRange } from "./overview.ts";
+import { overviewRange, type OverviewRange } from "./overview.ts";
 import { neighbourAlert, type Show } from "./story.ts";
 import { Story } from "./story-panel.tsx";
 import { Toolbar } from "./toolbar.tsx";
@@ -68,7 +68,7 @@ function ReadableAxis() {
     if (alert !== undefined && isUntimed) go({}, viewAround(alert), true);
   }, [alert, isUntimed, go]);
 
-  const overview = useMemo(() => overviewRange(view, nowMs), [view, nowMs]);
+  const overview = useOverviewRange(view, nowMs);
   const overviewHour = { fromMs: hour(overview.fromMs), toMs: hour(overview.toMs), entities };
   const bad = useQuery({ ...axisAlertsQuery(overviewHour, "critical,high"), enabled: mayReadAlerts });
   const refreshBad = useThrottled(bad.refetch, REFRESH_MS.near);
@@ -184,6 +184,12 @@ function ReadableAxis() {
       />
     </div>
   );
+}
+
+/** The same object while the view moves within it: what is drawn of it stays. */
+function useOverviewRange(view: View, nowMs: number): OverviewRange {
+  const { fromMs, toMs, days, stepMs } = overviewRange(view, nowMs);
+  return useMemo(() => ({ fromMs, toMs, days, stepMs }), [fromMs, toMs, days, stepMs]);
 }
 
 /** At most once in that time, however many alerts are raised at once. */

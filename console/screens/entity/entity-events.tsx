@@ -57,7 +57,10 @@ export function EntityEvents({ entity, detail, fromMs, toMs }: EntityEventsProps
         <Empty title="No event names it in this time">A longer time may show more.</Empty>
       ) : (
         <>
-          <div className={`h-[110px] ${counts.isPlaceholderData ? "opacity-60" : ""}`}>
+          <div
+            aria-busy={counts.isPlaceholderData}
+            className={`h-[110px] ${counts.isPlaceholderData ? "opacity-60" : ""}`}
+          >
             {counts.error !== null && counts.data === undefined ? (
               <Failure error={counts.error} onRetry={() => void counts.refetch()} />
             ) : counts.data === undefined ? (

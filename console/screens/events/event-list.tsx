@@ -12,6 +12,8 @@ import { fieldName } from "./filter-text.ts";
 interface EventListProps {
   readonly rows: readonly Event[];
   readonly tailCount: number;
+  /** The first row is the first of all: what is new comes above it. */
+  readonly isAtStart: boolean;
   readonly total: number;
   readonly isDimmed: boolean;
   readonly hasDay: boolean;
@@ -35,7 +37,7 @@ const TOP_PIXELS = 8;
 
 /** Rows of sentences. Only those in view exist; when pages come and go above them, they stay where they are. */
 export function EventList(props: EventListProps) {
-  const { rows, tailCount, total, isDimmed, hasDay, sort, cursor, opened, actions, question } = props;
+  const { rows, tailCount, isAtStart, total, isDimmed, hasDay, sort, cursor, opened, actions, question } = props;
   const { onSort, onCursor, onToggle, onReading, onNearEnd, onNearStart } = props;
   const { columns, onFilter, onColumn } = actions;
   const scroller = useRef<HTMLDivElement>(null);
@@ -59,10 +61,10 @@ export function EventList(props: EventListProps) {
   const tellReading = () => onReading(hover.current.isOver || hover.current.isScrolled);
   const noteAnchor = () => {
     const top = scroller.current!.scrollTop;
-    const first = list.getVirtualItems().find(({ end }) => end > top);
-    anchor.current =
-      first === undefined || top <= TOP_PIXELS ? undefined : { id: String(first.key), offset: first.start - top };
-    const isScrolled = top > TOP_PIXELS;
+    const isScrolled = top > TOP_PIXELS || !isAtStart;
+    // Not from the rows that are drawn: after a jump they are those of before.
+    const first = isScrolled ? list.getVirtualItemForOffset(top) : undefined;
+    anchor.current = first && { id: String(first.key), offset: first.start - top };
     if (isScrolled === hover.current.isScrolled) return;
     hover.current.isScrolled = isScrolled;
     tellReading();

@@ -230,6 +230,7 @@ export function Events() {
             <EventList
               rows={list.rows}
               tailCount={list.tailCount}
+              isAtStart={list.isAtStart}
               total={total ?? 0}
               isDimmed={list.isDimmed}
               hasDay={toMs - fromMs > DAY_MS}

@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { Icon } from "../../components/ui/icons.tsx";
 import { SeverityBars } from "../../components/ui/severity.tsx";
-import { Failure, Skeleton } from "../../components/ui/states.tsx";
+import { Skeleton } from "../../components/ui/states.tsx";
 import type { Severity } from "../../data/client.ts";
 import { literally } from "../../data/event-conditions.ts";
 import { fieldValuesQuery, type EventQuestion, type FieldValues } from "../../data/events.ts";
@@ -35,10 +35,10 @@ export function Facets({ question, filter, onFilter }: FacetsProps) {
     setOpen(next);
   };
   if (values.error !== null && values.data === undefined) {
-    return <Failure error={values.error} onRetry={() => void values.refetch()} />;
+    return <p className="p-3 text-center text-xs text-ink3">The values could not be loaded.</p>;
   }
   return (
-    <div className={`space-y-1 ${values.isPlaceholderData ? "opacity-60" : ""}`}>
+    <div aria-busy={values.isPlaceholderData} className={`space-y-1 ${values.isPlaceholderData ? "opacity-60" : ""}`}>
       {FACETS.map((facet) => (
         <FacetPart
           key={facet.field}

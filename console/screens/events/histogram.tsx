@@ -3,7 +3,8 @@ import { useSearch } from "@tanstack/react-router";
 import { SeverityHistogram } from "../../components/charts/severity-histogram.tsx";
 import { absoluteRange, readRange, type RangeSearch } from "../../components/time/range.ts";
 import { useSetRange } from "../../components/time/use-range.ts";
-import { Failure, Skeleton } from "../../components/ui/states.tsx";
+import { Button } from "../../components/ui/button.tsx";
+import { Skeleton } from "../../components/ui/states.tsx";
 import type { EventCounts } from "../../data/events.ts";
 import type { HistogramStep } from "./histogram-step.ts";
 
@@ -24,7 +25,17 @@ export function Histogram({ counts, error, isDimmed, fromMs, toMs, step, onRetry
   const setRange = useSetRange();
   const search: Record<string, unknown> = useSearch({ strict: false });
   const before = useRef<RangeSearch[]>([]);
-  if (error !== null && counts === undefined) return <Failure error={error} onRetry={onRetry} />;
+  if (error !== null && counts === undefined) {
+    return (
+      // The list says why.
+      <div className="flex h-[76px] items-center justify-center gap-3 text-xs text-ink3">
+        The counts could not be loaded.
+        <Button look="quiet" icon="refresh-cw" onClick={onRetry}>
+          Try again
+        </Button>
+      </div>
+    );
+  }
   if (counts === undefined) return <Skeleton className="h-[76px]" />;
   return (
     <div className={isDimmed ? "opacity-60" : ""}>

@@ -6,6 +6,7 @@ import { eventListQuery, type EventOrder, type EventQuestion } from "../../data/
 export interface EventRows {
   readonly rows: readonly Event[];
   readonly tailCount: number;
+  readonly isAtStart: boolean;
   readonly total: number | undefined;
   readonly error: Error | null;
   readonly isPending: boolean;
@@ -21,12 +22,13 @@ const NO_ROWS: readonly Event[] = [];
 export function useEventRows(question: EventQuestion, order: EventOrder, tail: readonly Event[]): EventRows {
   const list = useInfiniteQuery(eventListQuery(question, order));
   const { data, hasNextPage, hasPreviousPage, isFetching, fetchNextPage, fetchPreviousPage } = list;
+  const isAtStart = data?.pages[0]?.index === 0;
   const rows = useMemo(() => {
     const stored = data?.pages.flatMap(({ events }) => events) ?? NO_ROWS;
-    if (tail.length === 0 || data?.pages[0]?.index !== 0) return stored;
+    if (tail.length === 0 || !isAtStart) return stored;
     const live = new Set(tail.map(({ id }) => id));
     return [...tail, ...stored.filter(({ id }) => !live.has(id))];
-  }, [data, tail]);
+  }, [data, tail, isAtStart]);
   const fetchNext = useCallback(() => {
     if (hasNextPage && !isFetching) void fetchNextPage();
   }, [hasNextPage, isFetching, fetchNextPage]);
@@ -35,7 +37,8 @@ export function useEventRows(question: EventQuestion, order: EventOrder, tail: r
   }, [hasPreviousPage, isFetching, fetchPreviousPage]);
   return {
     rows,
-    tailCount: data?.pages[0]?.index === 0 ? tail.length : 0,
+    tailCount: isAtStart ? tail.length : 0,
+    isAtStart,
     total: data?.pages[0]?.total,
     error: list.error,
     isPending: data === undefined,

@@ -16,7 +16,7 @@ export const FILTER_WORDS: Record<FilterName, string> = {
 };
 
 /** By IANA number, where people know the name. */
-export const PROTOCOLS: Readonly<Record<string, number>> = {
+const PROTOCOLS: Readonly<Record<string, number>> = {
   icmp: 1,
   igmp: 2,
   tcp: 6,

@@ -53,6 +53,7 @@ export function FlowTable({ filter, range, onRefine }: FlowTableProps) {
         aria-label="Flows"
         aria-rowcount={rows.length + 1}
         tabIndex={0}
+        aria-busy={flows.isPlaceholderData}
         className={`h-[420px] overflow-auto border-t border-line ${flows.isPlaceholderData ? "opacity-60" : ""}`}
       >
         <div className="min-w-[900px]">

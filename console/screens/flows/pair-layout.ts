@@ -1,4 +1,4 @@
-import { sankey, sankeyLinkHorizontal, type SankeyLink, type SankeyNode } from "d3-sankey";
+import { sankey, sankeyLinkHorizontal } from "d3-sankey";
 
 // The largest pairs as a diagram: who sends on the left, who receives on the right. An address that does both stands on both sides.
 
@@ -16,9 +16,6 @@ export interface PairNode {
 interface LinkData {
   readonly pair: Pair;
 }
-
-export type PlacedNode = SankeyNode<PairNode, LinkData>;
-export type PlacedLink = SankeyLink<PairNode, LinkData>;
 
 /** The key of a pair, as the service writes it. */
 export function parsePair(key: string, bytes: number): Pair | undefined {

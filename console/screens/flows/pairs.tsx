@@ -30,7 +30,11 @@ export function Pairs({ filter, range, onRefine }: PairsProps) {
   return (
     <>
       <SectionHeading>Who sends to whom</SectionHeading>
-      <div style={{ height: HEIGHT }} className={query.isPlaceholderData ? "opacity-60" : ""}>
+      <div
+        style={{ height: HEIGHT }}
+        aria-busy={query.isPlaceholderData}
+        className={query.isPlaceholderData ? "opacity-60" : ""}
+      >
         {query.error !== null && query.data === undefined ? (
           <Failure error={query.error} onRetry={() => void query.refetch()} />
         ) : query.data === undefined ? (

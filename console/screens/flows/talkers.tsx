@@ -45,7 +45,10 @@ export function Talkers({ filter, range, dim, onDim, onRefine }: TalkersProps) {
             Widen the time or remove a filter. Sources shows which exporters send flows.
           </Empty>
         ) : (
-          <table className={`w-full text-sm ${talkers.isPlaceholderData ? "opacity-60" : ""}`}>
+          <table
+            aria-busy={talkers.isPlaceholderData}
+            className={`w-full text-sm ${talkers.isPlaceholderData ? "opacity-60" : ""}`}
+          >
             <thead className="text-left text-2xs text-ink3">
               <tr>
                 <th className="py-1 font-medium">{chosen === "port" ? "Port" : "Address"}</th>

@@ -65,7 +65,7 @@ export function Traffic({ filter, range, split, onSplit, onZoom, onUnzoom }: Tra
       ) : traffic.data === undefined ? (
         <Skeleton className="h-[244px]" />
       ) : (
-        <div className={traffic.isPlaceholderData ? "opacity-60" : ""}>
+        <div aria-busy={traffic.isPlaceholderData} className={traffic.isPlaceholderData ? "opacity-60" : ""}>
           {isTable ? (
             <TrafficTable timesMs={traffic.data.timestamps} series={series} />
           ) : (

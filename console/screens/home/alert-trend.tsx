@@ -32,7 +32,7 @@ export function AlertTrend({ span, fromMs, toMs }: { span: TimeSpan; fromMs: num
       ) : trend.data === undefined ? (
         <Skeleton className="h-[150px]" />
       ) : (
-        <div className={trend.isPlaceholderData ? "opacity-60" : ""}>
+        <div aria-busy={trend.isPlaceholderData} className={trend.isPlaceholderData ? "opacity-60" : ""}>
           <SeverityHistogram
             of="alert"
             buckets={trend.data.buckets}

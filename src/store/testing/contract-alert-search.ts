@@ -204,9 +204,9 @@ export function alertSearchContract({ store, reopen }: ContractContext): void {
         ignoreCase: false,
       };
       const { items } = await search({ search: "camera", condition: isHigh });
-      const wanted = plainly({ condition: isHigh }).filter((alert) =>
-        [alert.title, alert.description, alert.group?.value, ...alert.entities!.map(({ value }) => value)].some(
-          (text) => text?.includes("Camera"),
+      const wanted = plainly({ condition: isHigh }).filter(({ title, description, group, tags = [], entities = [] }) =>
+        [title, description, group?.value, ...tags, ...entities.map(({ value }) => value)].some((text) =>
+          text?.includes("Camera"),
         ),
       );
       expect(wanted.length).toBeGreaterThan(3);

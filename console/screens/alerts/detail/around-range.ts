@@ -8,7 +8,7 @@ interface Span {
 }
 
 /** The time of an alert, with some before and after it. */
-export function aroundRange({ first_event_at: first, last_event_at: last }: Span): { fromMs: number; toMs: number } {
+function aroundRange({ first_event_at: first, last_event_at: last }: Span): { fromMs: number; toMs: number } {
   const [startMs, endMs] = [Date.parse(first), Date.parse(last)];
   const padding = Math.max(PADDING_MS_MIN, (endMs - startMs) * PADDING_SHARE);
   return { fromMs: startMs - padding, toMs: endMs + padding };

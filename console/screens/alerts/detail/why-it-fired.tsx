@@ -1,6 +1,6 @@
 import { lazy, Suspense, useState } from "react";
 import { Sentence } from "../../../components/entities/sentence.tsx";
-import { clockSeconds, duration, full } from "../../../components/time/format.ts";
+import { clockSeconds, day, duration, full } from "../../../components/time/format.ts";
 import { SectionHeading } from "../../../components/ui/heading.tsx";
 import { Icon } from "../../../components/ui/icons.tsx";
 import { severityColor } from "../../../components/ui/severity.tsx";
@@ -16,6 +16,7 @@ const FIELDS_SHOWN_MAX = 4;
 export function WhyItFired({ alert }: { alert: AlertDetail }) {
   const { lead, steps, closing } = whyOf(alert);
   const [isListing, setListing] = useState(false);
+  const hasDays = day(alert.first_event_at) !== day(alert.last_event_at);
   return (
     <section>
       <SectionHeading
@@ -41,7 +42,7 @@ export function WhyItFired({ alert }: { alert: AlertDetail }) {
         )}
         <ol>
           {steps.map((step) => (
-            <Step key={step.event.id} step={step} severity={alert.severity} />
+            <Step key={step.event.id} step={step} severity={alert.severity} hasDays={hasDays} />
           ))}
         </ol>
         {closing !== null && <p className="bg-app px-3 py-1.5 text-2xs text-ink3">{closing}</p>}
@@ -59,10 +60,17 @@ export function WhyItFired({ alert }: { alert: AlertDetail }) {
   );
 }
 
-function Step({ step, severity }: { step: WhyStep; severity: Severity }) {
+interface StepProps {
+  readonly step: WhyStep;
+  readonly severity: Severity;
+  /** The alert goes on for days: each event says its own. */
+  readonly hasDays: boolean;
+}
+
+function Step({ step, severity, hasDays }: StepProps) {
   const { event, number, name, more, laterMs } = step;
-  // The icon says the source.
-  const fields = step.fields.filter(({ field }) => field !== "source");
+  // The icon says the source, and what an event lacks explains little.
+  const fields = step.fields.filter(({ field, value }) => field !== "source" && value !== null);
   const domain = domainOf(event.source);
   const shown = fields.slice(0, FIELDS_SHOWN_MAX);
   return (
@@ -108,6 +116,7 @@ function Step({ step, severity }: { step: WhyStep; severity: Severity }) {
         >
           {clockSeconds(event.timestamp)}
         </time>
+        {hasDays && <p>{day(event.timestamp)}</p>}
         {laterMs !== null && <p>{duration(laterMs)} later</p>}
       </div>
     </li>

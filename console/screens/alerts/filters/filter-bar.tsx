@@ -89,9 +89,9 @@ function FilterChoices({ filters, sources, onChange }: FilterBarProps) {
   const [assignee, setAssignee] = useState(filters.assignee ?? "");
   const texts: [FilterName, string, string, (text: string) => void, string][] = [
     ["rule_name", "Rule", rule, setRule, "access.door_forced"],
-    ["entity", "Person, door, camera, address or device", about, setAbout, "door:Loading dock"],
+    ["entity", "About: person, door, address…", about, setAbout, "door:Loading dock"],
     ["tag", "Tag", tag, setTag, "guest-network"],
-    ["assignee", "Assigned to", assignee, setAssignee, `an e-mail address, ${ME} or ${NOBODY}`],
+    ["assignee", "Assigned to", assignee, setAssignee, `eva@example.com, ${ME} or ${NOBODY}`],
   ];
   return (
     <form

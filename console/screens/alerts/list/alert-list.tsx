@@ -51,7 +51,7 @@ export const indexOf = (layout: Layout, place: Place): number => {
   }
 };
 
-export const rowId = (index: number) => `alert-row-${index}`;
+const rowId = (index: number) => `alert-row-${index}`;
 
 /** The rows in sight of a list of any length. */
 export function AlertList(props: ListProps) {
@@ -155,7 +155,7 @@ function RowOf(props: ListProps & { readonly index: number; readonly isCursor: b
 }
 
 /** An alert that no longer matches stays until the view is left. Which events it has is not known here, nor how words match. */
-export function isStruck(alert: Alert, filters: AlertFilters): boolean {
+function isStruck(alert: Alert, filters: AlertFilters): boolean {
   const { event_id: _, search: __, ...known } = filters;
   return !matches(alert, known);
 }

@@ -92,9 +92,11 @@ function RowFrame(props: FrameProps) {
           <SelectBox {...props} isWhole />
         </span>
       </span>
-      <div role="gridcell" className={`min-w-0 ${props.isCompact ? "flex items-baseline gap-3" : ""}`}>
+      <div role="gridcell" className={`min-w-0 ${props.isCompact ? "flex items-center gap-3" : ""}`}>
         <p className="flex min-w-0 items-center gap-2">{title}</p>
-        <p className="flex min-w-0 items-center gap-1.5 text-2xs text-ink3">{words}</p>
+        <p className={`flex items-center gap-1.5 text-2xs text-ink3 ${props.isCompact ? "shrink-0" : "min-w-0"}`}>
+          {words}
+        </p>
       </div>
       <span role="gridcell" className="@max-[600px]:hidden">
         <WhenTrack marks={marks} severity={severity} fromMs={range.fromMs} toMs={range.toMs} />
@@ -126,15 +128,27 @@ const NOBODY = (
   />
 );
 
-function Words({ source, rule, events, more }: { source: string; rule: string; events: number; more: ReactNode }) {
+interface WordsProps {
+  readonly source: string;
+  readonly rule: string;
+  readonly events: number;
+  readonly more: ReactNode;
+  readonly isCompact: boolean;
+}
+
+function Words({ source, rule, events, more, isCompact }: WordsProps) {
   const domain = domainOf(source);
   return (
     <>
-      <Icon name={DOMAIN_ICON[domain]} size={12} />
-      <span className="shrink-0">{DOMAIN_WORD[domain]}</span>
-      <Dot />
-      <span className="mono min-w-0 truncate">{rule}</span>
-      <Dot />
+      <Icon name={DOMAIN_ICON[domain]} size={12} {...(isCompact && { label: DOMAIN_WORD[domain] })} />
+      {!isCompact && (
+        <>
+          <span className="shrink-0">{DOMAIN_WORD[domain]}</span>
+          <Dot />
+          <span className="mono min-w-0 truncate">{rule}</span>
+          <Dot />
+        </>
+      )}
       <span className="shrink-0">{count(events, "event")}</span>
       {more}
     </>
@@ -185,7 +199,15 @@ export const AlertRow = memo(function AlertRow({ alert, isInGroup, ...look }: Al
           {look.isStruck && <span className="sr-only"> (no longer in this view: {alert.status})</span>}
         </span>
       }
-      words={<Words source={alert.source} rule={alert.rule_name} events={alert.event_count} more={more} />}
+      words={
+        <Words
+          source={alert.source}
+          rule={alert.rule_name}
+          events={alert.event_count}
+          more={more}
+          isCompact={look.isCompact}
+        />
+      }
       marks={[{ fromMs: Date.parse(alert.first_event_at), toMs: Date.parse(alert.last_event_at) }]}
       score={alert.ai_analysis?.threat_score ?? null}
       people={alert.assignee === null ? NOBODY : <Person name={alert.assignee} />}
@@ -235,7 +257,15 @@ export const GroupRow = memo(function GroupRow({ group, filters, isOpen, stepMs,
           </button>
         </>
       }
-      words={<Words source={group.source} rule={group.rule} events={group.eventCount} more={null} />}
+      words={
+        <Words
+          source={group.source}
+          rule={group.rule}
+          events={group.eventCount}
+          more={null}
+          isCompact={look.isCompact}
+        />
+      }
       marks={group.when.map(({ atMs }) => ({ fromMs: atMs, toMs: atMs + stepMs }))}
       score={group.score}
       people={<GroupPeople group={group} />}

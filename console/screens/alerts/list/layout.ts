@@ -1,4 +1,4 @@
-import { rowsIn, type Pages } from "./pages.ts";
+import type { Pages } from "./pages.ts";
 
 // Which row stands at which place of the list. A list is a row of spans: fresh alerts, heads of groups, and pages of alerts.
 
@@ -84,5 +84,3 @@ function spanAt(spans: readonly Span[], index: number): Span | undefined {
   }
   return undefined;
 }
-
-export const alertsIn = ({ freshIds, pages }: Segment) => freshIds.length + rowsIn(pages);

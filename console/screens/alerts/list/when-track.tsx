@@ -13,7 +13,7 @@ interface WhenTrackProps {
   readonly toMs: number;
 }
 
-export const TRACK_WIDTH = 124;
+const TRACK_WIDTH = 124;
 const HEIGHT = 20;
 const LINE_PIXELS_MIN = 14;
 const TICKS = [1, 2, 3, 4, 5, 6];

@@ -23,7 +23,7 @@ export interface Seen {
 }
 
 /** Whether an alert that is not among the known rows is new to the list, rather than in a part that is not in memory. */
-export function isNew(alert: Alert, { filters, sort, readAtMs, lastRow }: Seen): boolean {
+function isNew(alert: Alert, { filters, sort, readAtMs, lastRow }: Seen): boolean {
   if (!matches(alert, filters)) return false;
   return Date.parse(alert.created_at) > readAtMs || (lastRow !== undefined && isBefore(alert, lastRow, sort));
 }

@@ -1,5 +1,5 @@
 import { keepPreviousData, useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState, type DragEvent } from "react";
+import { useEffect, useRef, useState, type DragEvent } from "react";
 import { IconButton } from "../../../components/ui/button.tsx";
 import { Icon } from "../../../components/ui/icons.tsx";
 import { Menu, type MenuItem } from "../../../components/ui/menu.tsx";
@@ -35,6 +35,13 @@ export function ViewTabs({ state, stored, filtersOf, density, onChoose }: ViewTa
   const views: readonly View[] = [...BUILT_IN_VIEWS, ...stored.map(readStoredView)];
   const counts = useCounts(views.map(filtersOf));
   const own = stored.filter((view) => view.own);
+  const tabs = useRef<HTMLElement>(null);
+  const currentId = state.view?.id;
+  useEffect(() => {
+    // Where there is no room for all tabs, the current one is in sight.
+    if (currentId === undefined) return;
+    tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [currentId]);
   const tell = (work: Promise<unknown>, words: string) =>
     void work.then(
       () => showToast(words),
@@ -126,7 +133,11 @@ export function ViewTabs({ state, stored, filtersOf, density, onChoose }: ViewTa
     ];
   };
   return (
-    <nav aria-label="Views" className="flex min-w-0 items-center gap-1 overflow-x-auto [scrollbar-width:none]">
+    <nav
+      ref={tabs}
+      aria-label="Views"
+      className="flex min-w-0 items-center gap-1 overflow-x-auto [scrollbar-width:none]"
+    >
       {views.map((view, index) => {
         const saved = stored.find(({ id }) => id === view.id);
         const isCurrent = state.view?.id === view.id;

@@ -52,7 +52,7 @@ export function choicesOf(alert: AlertDetail): Choice[] {
   return steps.toReversed().filter(({ candidates }) => candidates.length > 0);
 }
 
-export function candidatesOf(alert: AlertDetail, events: readonly Event[]): Candidate[] {
+function candidatesOf(alert: AlertDetail, events: readonly Event[]): Candidate[] {
   const ids = new Set(events.map(({ id }) => id));
   const grouped = (alert.group?.field ?? "").split(",").map((field) => field.trim());
   const explained = (alert.match?.events ?? []).filter((event) => ids.has(event.event_id));
