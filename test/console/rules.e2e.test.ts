@@ -9,7 +9,6 @@ import {
   settled,
   WIDTHS,
   type ConsolePage,
-  type PageOptions,
 } from "./browser.ts";
 
 const MARKUP = `<img src=x onerror="alert(1)">`;
@@ -38,7 +37,7 @@ describeInBrowser("the rules screen", () => {
     await server?.close();
   });
 
-  const open = async (path: string, options?: PageOptions) => {
+  const open = async (path: string, options?: Parameters<typeof openConsole>[3]) => {
     const one = await openConsole(browser, server, path, options);
     opened.push(one);
     return one.page;
