@@ -32,7 +32,8 @@ export const NEW_RULE: RuleInput = {
 /** A rule of one's own that starts as another. Its exceptions stay where they are. */
 export function duplicateOf(rule: Rule): RuleInput {
   const input = inputOf({ ...rule, exceptions: [], origin: null });
-  return { ...input, name: `site.${rule.name.slice(rule.name.indexOf(".") + 1)}`, enabled: true };
+  const name = `site.${rule.name.slice(rule.name.indexOf(".") + 1)}`;
+  return { ...input, name: name === rule.name ? `${name}_copy` : name, enabled: true };
 }
 
 export const copyOf = (id: string) => `copy:${id}`;

@@ -263,7 +263,7 @@ function Figures({ rule, nowMs }: { rule: Rule; nowMs: number }) {
         <dd>{stats.false_positive_share === null ? "–" : percent(stats.false_positive_share)}</dd>
       </div>
       <div>
-        <dt>Matching events, 7 days</dt>
+        <dt>Matches, 7 days</dt>
         <dd>{exact(stats.matches_7d)}</dd>
       </div>
       <div title={stats.last_match === null ? undefined : full(stats.last_match)}>

@@ -2,7 +2,7 @@ import { Fragment } from "react";
 import { conditionWords, type ConditionWords, type Phrase } from "../../text/conditions.ts";
 
 /** Words in which the values of events stand out. */
-export function PhraseText({ phrase }: { phrase: Phrase }) {
+function PhraseText({ phrase }: { phrase: Phrase }) {
   return phrase.map((part, index) => (
     // The parts of a phrase never change places.
     // oxlint-disable-next-line react/no-array-index-key

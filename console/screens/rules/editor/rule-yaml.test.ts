@@ -20,6 +20,23 @@ test("a rule is written in the usual order and read back", () => {
   expect(readYaml(text).rule).toEqual(rule);
 });
 
+test("tests stand on one line, and a description as it is read", () => {
+  const rule = {
+    description:
+      "One.\n\nTwo, which is longer than any line should be if lines were folded, but they are not: they wrap.",
+    conditions: [{ field: "type", in: ["a", "b"] }, { any: [{ field: "raw.a", equals: 1 }] }],
+  };
+  expect(writeYaml(rule)).toBe(`description: |-
+  One.
+
+  Two, which is longer than any line should be if lines were folded, but they are not: they wrap.
+conditions:
+  - { field: type, in: [ a, b ] }
+  - any:
+      - { field: raw.a, equals: 1 }
+`);
+});
+
 test("hours, times and words that other versions of YAML take for something else stay text", () => {
   expect(readYaml("during: 22:00-06:00\nat: 2026-11-03\nanswer: no").rule).toEqual({
     during: "22:00-06:00",

@@ -1,9 +1,10 @@
-import { Document, isNode, isScalar, parseDocument, type Node } from "yaml";
+import { Document, isMap, isNode, isScalar, isSeq, parseDocument, visit, type Node } from "yaml";
 import type { Draft, Path } from "./draft.ts";
 
 // The rule as YAML and back. Comments and layout of what was not changed stay.
 
-const LINE_WIDTH = 100;
+/** Texts are not folded: the editor wraps long lines. */
+const LAYOUT = { lineWidth: 0, blockQuote: "literal" } as const;
 const ORDER = [
   "name",
   "description",
@@ -56,10 +57,20 @@ export function readYaml(text: string): ReadYaml {
   }
 }
 
+/** Tests, and lists of plain values, on one line: `{ field: type, in: [a, b] }`. */
+function arrange<Part extends Document | Node>(part: Part): Part {
+  visit(part, {
+    Collection: (_, node) => {
+      if ((isMap(node) && node.has("field")) || (isSeq(node) && node.items.every(isScalar))) node.flow = true;
+    },
+  });
+  return part;
+}
+
 /** The rule as a new text. */
 export function writeYaml(rule: Draft): string {
   const sorted = Object.fromEntries(Object.entries(rule).toSorted(([a], [b]) => rank(a) - rank(b)));
-  return new Document(sorted, { aliasDuplicateObjects: false }).toString({ lineWidth: LINE_WIDTH });
+  return arrange(new Document(sorted, { aliasDuplicateObjects: false })).toString(LAYOUT);
 }
 
 /** The text after the rule was changed elsewhere: only the changed settings are written anew. */
@@ -75,10 +86,10 @@ export function updateYaml(text: string, rule: Draft): string {
   }
   for (const [name, value] of Object.entries(rule)) {
     if (Object.hasOwn(before, name) && JSON.stringify(before[name]) === JSON.stringify(value)) continue;
-    document.set(name, document.createNode(value, { aliasDuplicateObjects: false }));
+    document.set(name, arrange(document.createNode(value, { aliasDuplicateObjects: false })));
     isSame = false;
   }
-  return isSame ? text : document.toString({ lineWidth: LINE_WIDTH });
+  return isSame ? text : document.toString(LAYOUT);
 }
 
 /** Where in the text a field of the rule stands; of a missing one, the nearest thing around it. */
