@@ -15,9 +15,7 @@ export const COMMENT_CHARACTERS_MAX = 200;
 
 const count = z.int().min(0);
 const time = z.iso.datetime();
-const bySeverity = z
-  .object({ critical: count, high: count, medium: count, low: count, info: count })
-  .meta({ id: "SeverityCounts" });
+const bySeverity = z.object({ critical: count, high: count, medium: count, low: count, info: count });
 const figure = z
   .object({ total: count, previous: count.describe("in the period before"), by_severity: bySeverity })
   .meta({ id: "ShiftFigure" });
