@@ -19,12 +19,14 @@ import { dedupWords, descriptionParts, firingWords } from "../../text/rules.ts";
 import { DeleteSheet } from "./delete-sheet.tsx";
 import { Exceptions } from "./exceptions.tsx";
 import { copyOf, inputOf } from "./rule-input.ts";
+import { isRuleName } from "./rule-search.ts";
 import { sourceIcon, sourceWord } from "./source-words.ts";
 import { SimulationResult } from "./try-it.tsx";
 import { WhatItLooksFor } from "./what-it-looks-for.tsx";
 
 interface RulePanelProps {
-  readonly name: string;
+  /** The name or the id of the rule. */
+  readonly reference: string;
   /** As the list knows it, until the rule itself is read. */
   readonly listed: Rule | undefined;
   readonly switchingId: string | undefined;
@@ -33,10 +35,11 @@ interface RulePanelProps {
   readonly onClose: () => void;
 }
 
-export function RulePanel({ name, listed, switchingId, onSwitch, onEdit, onClose }: RulePanelProps) {
+export function RulePanel({ reference, listed, switchingId, onSwitch, onEdit, onClose }: RulePanelProps) {
   // A link may lead to a rule that the list does not show.
-  const found = useQuery({ ...ruleByNameQuery(name), enabled: listed === undefined });
-  const id = listed?.id ?? found.data?.id;
+  const isName = isRuleName(reference);
+  const found = useQuery({ ...ruleByNameQuery(reference), enabled: isName && listed === undefined });
+  const id = listed?.id ?? (isName ? found.data?.id : reference);
   const read = useQuery({ ...ruleQuery(id ?? ""), enabled: id !== undefined });
   const rule = read.data?.rule ?? listed ?? found.data ?? undefined;
   const error = found.error ?? read.error;
@@ -58,7 +61,7 @@ export function RulePanel({ name, listed, switchingId, onSwitch, onEdit, onClose
       ) : error !== null || found.data === null ? (
         <div className="p-5 text-center">
           {error === null ? (
-            <Empty title={`There is no rule ${name}`}>It may have been deleted.</Empty>
+            <Empty title={`There is no rule ${reference}`}>It may have been deleted.</Empty>
           ) : (
             <Failure error={error} onRetry={() => void (id === undefined ? found : read).refetch()} />
           )}
