@@ -37,6 +37,14 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   sigma: ["lib", "model", "detection"],
   demo: ["lib", "model", "store/ports", "alerts", "analysis", "detection"],
   console: ["lib"],
+  reports: [
+    "lib",
+    "model",
+    "store/ports",
+    "collectors/flows/flow-status.ts",
+    "collectors/formats/reading.ts",
+    "collectors/lines/line-status.ts",
+  ],
   api: [
     "lib",
     "model",
@@ -54,6 +62,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "detection",
     "sigma",
     "console/serve.ts",
+    "reports",
   ],
   docs: [
     "lib",

@@ -34,7 +34,7 @@ const timeRange = ({ fromMs, toMs }: Pick<EventQuestion, "fromMs" | "toMs">) => 
 });
 
 /** Words are found anywhere in the text of any field: the search has no index of words. */
-export function searchQueryOf(question: EventQuestion): SearchBody["query"] {
+function searchQueryOf(question: EventQuestion): SearchBody["query"] {
   const bool = boolOf(question.conditions, wordsOf(question.words));
   return { ...(bool !== undefined && { bool }), time_range: timeRange(question) };
 }

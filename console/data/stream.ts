@@ -40,14 +40,17 @@ function receive(message: Message): void {
 function read(send: (message: Message) => void): void {
   const source = new EventSource("/v1/stream?kinds=alerts");
   let wasOpen = false;
+  let hasId = false;
   source.addEventListener("open", () => {
-    // The browser resumes by the last id, so nothing is missed on a short break.
     send({ kind: "state", state: "live" });
+    // The browser resumes by the id of the last message, so nothing is missed in a break, unless none had come yet.
+    if (wasOpen && !hasId) send({ kind: "gap" });
     wasOpen = true;
   });
-  source.addEventListener("alert", (event) =>
-    send({ kind: "alert", alert: JSON.parse(event.data as string) as Alert }),
-  );
+  source.addEventListener("alert", (event) => {
+    hasId = true;
+    send({ kind: "alert", alert: JSON.parse(event.data as string) as Alert });
+  });
   source.addEventListener("error", () => {
     send({ kind: "state", state: wasOpen ? "offline" : "connecting" });
     // The browser gives up for good after a refusal, for example while the service restarts.

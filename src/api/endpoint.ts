@@ -66,6 +66,7 @@ export const TAGS = {
   Collectors: "webhooks and the status of the collectors",
   Keys: "API keys",
   Views: "saved views of the console",
+  Reports: "reports to read and to print",
   Session: "sign in to the console and out of it",
   Service: "the site, health, readiness and metrics",
 } as const;
@@ -78,7 +79,12 @@ type Output<Schema> = Schema extends z.ZodType ? z.output<Schema> : undefined;
 type ResponseSchema =
   | { readonly description: string; readonly bare: z.ZodType; readonly example?: unknown }
   | { readonly description: string; readonly data: z.ZodType; readonly paginated?: true; readonly example?: unknown }
-  | { readonly description: string; readonly content: Readonly<Record<string, z.ZodType>> };
+  | {
+      readonly description: string;
+      readonly content: Readonly<Record<string, z.ZodType>>;
+      /** Of `data`, if one of the types is JSON with an envelope. */
+      readonly example?: unknown;
+    };
 
 export interface Endpoint<
   Query extends ObjectSchema | undefined = ObjectSchema | undefined,

@@ -96,7 +96,8 @@ function completeOperation({ requestBody, responses }: OpenapiOperation, spec: E
     json.example = {
       data: specified.example,
       meta: EXAMPLE_META,
-      ...(specified.paginated && { pagination: { total: 1, page: 1, per_page: 50, total_pages: 1 } }),
+      ...("data" in specified &&
+        specified.paginated && { pagination: { total: 1, page: 1, per_page: 50, total_pages: 1 } }),
     };
   }
 }

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { formatTime } from "../lib/time.ts";
 import type { metaSchema } from "./problems.ts";
 
-// Responses of endpoints, and how they are sent: with an envelope, bare, or as a stream.
+// Responses of endpoints, and how they are sent: with an envelope, bare, as a page or as a stream.
 
 /** Days in the requested range whose file was lost or damaged. */
 export interface IncompleteDays {
@@ -34,6 +34,13 @@ export type ApiResponse =
     }
   /** The text is the whole JSON body. */
   | { readonly kind: "bare"; readonly text: string; readonly incomplete?: IncompleteDays }
+  /** The text is a whole HTML page. */
+  | {
+      readonly kind: "page";
+      readonly text: string;
+      readonly headers: Readonly<Record<string, string>>;
+      readonly incomplete?: IncompleteDays;
+    }
   | { readonly kind: "stream"; readonly stream: Readable; readonly headers: Readonly<Record<string, string>> };
 
 export const paginationSchema = z
@@ -77,6 +84,11 @@ export function bare(value: unknown): ApiResponse {
   return { kind: "bare", text: JSON.stringify(value) };
 }
 
+/** A page for people; the headers have its own policy. */
+export function page(text: string, headers: Readonly<Record<string, string>>): ApiResponse {
+  return { kind: "page", text, headers };
+}
+
 export function paginate(total: number, page: number, perPage: number): Pagination {
   return { total, page, per_page: perPage, total_pages: Math.ceil(total / perPage) };
 }
@@ -93,6 +105,9 @@ export function send(
 ): FastifyReply {
   if (response.kind === "stream") return reply.code(200).headers(response.headers).send(response.stream);
   if (response.incomplete) reply.header("X-Tocsin-Incomplete", response.incomplete.header);
+  if (response.kind === "page") {
+    return reply.code(200).headers(response.headers).type("text/html; charset=utf-8").send(response.text);
+  }
   if (response.kind === "bare") return reply.code(200).type("application/json; charset=utf-8").send(response.text);
   const incomplete = response.incomplete ? `,"incomplete":${JSON.stringify(response.incomplete.days)}` : "";
   const warnings = response.warnings ? `,"warnings":${JSON.stringify(response.warnings)}` : "";

@@ -50,6 +50,7 @@ import { notificationEndpoints } from "./notification-endpoints.ts";
 import { collectOpenapi, DOCS_PATH, DOCUMENT_PATH, serveDocs } from "./openapi.ts";
 import { invalid, Problem, problemBody, toProblem } from "./problems.ts";
 import { MemoryBudget } from "./memory-budget.ts";
+import { reportEndpoints } from "./report-endpoints.ts";
 import { importEndpoints } from "./rule-import-endpoint.ts";
 import { ruleEndpoints } from "./rule-endpoints.ts";
 import { readSessionCookie, refuseForgery } from "./session-cookie.ts";
@@ -163,6 +164,15 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
     ...flowEndpoints({ store, hostnameOf: (address) => hostnames.nameOf(address), now }),
     ...collectorEndpoints(collectorStatus),
     siteEndpoint({ settings, store, retention: options.retention, collectorStatus, now }),
+    ...reportEndpoints({
+      site: settings.siteName,
+      timezone: settings.timezone,
+      store,
+      inputStatuses: collectorStatus,
+      retention: options.retention,
+      hostnameOf: (address) => hostnames.nameOf(address),
+      now,
+    }),
     ...enrichmentEndpoints(() => options.enrichment.status),
     ...listEndpoints({
       enrichment: options.enrichment,

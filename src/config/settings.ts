@@ -120,7 +120,7 @@ export const settingsSchema = z.strictObject({
       SUBMIT_BYTES_MAX,
     ),
     batchBytes: integer(
-      "largest body of a batch of events, of a rule import and of a post to /v1/collect",
+      "largest body of a batch of events, of an import of rules or of a list, and of a post to /v1/collect",
       33_554_432,
       BODY_BYTES_MIN,
       BATCH_BYTES_MAX,

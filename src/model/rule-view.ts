@@ -112,7 +112,7 @@ interface AlertOutcomes {
   readonly resolutions: Readonly<Record<Resolution, number>>;
 }
 
-function falsePositiveShare({ resolutions }: AlertOutcomes): number | null {
+export function falsePositiveShare({ resolutions }: AlertOutcomes): number | null {
   const resolved = Object.values(resolutions).reduce((sum, count) => sum + count, 0);
   return resolved === 0 ? null : Math.round((1000 * resolutions.false_positive) / resolved) / 1000;
 }

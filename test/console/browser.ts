@@ -11,6 +11,7 @@ export {
   settled,
   WIDTHS,
   type ConsolePage,
+  type PageOptions,
   type Theme,
 } from "./chromium.ts";
 

@@ -32,7 +32,8 @@ export function CopyButton({ text, label, children }: CopyButtonProps) {
   return (
     <button
       type="button"
-      aria-label={label}
+      // What is seen belongs to the name: people say it to a computer that listens.
+      aria-label={children === undefined ? label : undefined}
       title={label}
       onClick={() => {
         void copyText(text).then((copied) => {
@@ -43,6 +44,7 @@ export function CopyButton({ text, label, children }: CopyButtonProps) {
       className="inline-flex h-7 items-center gap-1.5 rounded-md px-1.5 text-ink3 hover:bg-hover hover:text-ink"
     >
       {children}
+      {children !== undefined && <span className="sr-only">{label}</span>}
       <Icon name={isCopied ? "check" : "copy"} size={13} />
       <span role="status" className="sr-only">
         {isCopied ? "Copied" : ""}

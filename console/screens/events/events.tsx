@@ -205,7 +205,7 @@ export function Events() {
             <TailBar live={live} isPaused={isPaused} onShow={live.letIn} onReload={reload} />
           ) : (
             <div className="flex h-9 items-center gap-2 border-b border-line px-4 text-xs text-ink2">
-              <p>{total === undefined ? "Counting…" : count(total, "event")}</p>
+              <p>{total !== undefined ? count(total, "event") : list.error === null ? "Counting…" : ""}</p>
               <div role="status" className="ml-auto">
                 {freshCount > 0 && (
                   <Button look="quiet" icon="arrow-up" hint="." className="!h-7 !text-accent" onClick={reload}>

@@ -18,8 +18,10 @@ const OPERATOR_WORDS: Record<Condition["operator"], string> = {
 
 /** `platform_network` is "Network"; a value of any other field is itself. */
 export function valueWords(field: string, value: string): string {
-  if (field === "source") return DOMAIN_WORD[domainOf(value)];
-  return value;
+  if (field !== "source") return value;
+  const domain = domainOf(value);
+  // An unknown source is not the site's own.
+  return domain === "custom" && value !== "custom" ? value : DOMAIN_WORD[domain];
 }
 
 export interface ConditionWords {

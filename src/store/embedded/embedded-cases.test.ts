@@ -1,6 +1,7 @@
 import { storeContract } from "../testing/contract.ts";
 import { alertsContract } from "../testing/contract-alerts.ts";
 import { alertDetailsContract } from "../testing/contract-alert-details.ts";
+import { alertWorkContract } from "../testing/contract-alert-work.ts";
 import { rulesContract } from "../testing/contract-rules.ts";
 import { removalContract } from "../testing/contract-removal.ts";
 import { notificationsContract } from "../testing/contract-notifications.ts";
@@ -12,6 +13,7 @@ storeContract(
   openUnderTest,
   alertsContract,
   alertDetailsContract,
+  alertWorkContract,
   rulesContract,
   removalContract,
   notificationsContract,

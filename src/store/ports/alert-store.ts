@@ -1,4 +1,4 @@
-import type { Alert, AlertSummary, TimelineEntry } from "../../model/alert.ts";
+import type { Alert, AlertSummary, Comment, TimelineEntry } from "../../model/alert.ts";
 import type { Resolution, Status } from "../../model/alert-state.ts";
 import type { AggregationResult, Aggregations } from "../../model/aggregation.ts";
 import type { AlertEntities } from "../../model/alert-entity.ts";
@@ -163,6 +163,52 @@ export interface AlertTrends {
   }[];
 }
 
+/** The times of the acknowledgements and resolutions that count, and how many of the handled alerts are returned. */
+export interface WorkQuery {
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly limit: number;
+}
+
+export interface SeverityTotals {
+  readonly total: number;
+  readonly bySeverity: Readonly<Record<Severity, number>>;
+}
+
+/** An alert with the last thing that was done about it in a range. */
+export interface HandledAlert {
+  readonly alert: AlertSummary;
+  readonly kind: "acknowledged" | "resolved";
+  readonly at: number;
+  /** Who did it; null if the timeline does not tell. */
+  readonly actor: string | null;
+  /** The newest of all its comments. */
+  readonly lastComment: Comment | null;
+}
+
+/** The work on alerts in a range, whenever they were created. */
+export interface AlertWork {
+  /** Alerts that were first acknowledged in the range. */
+  readonly acknowledged: SeverityTotals;
+  /** Alerts that are resolved, since a time in the range. */
+  readonly resolved: SeverityTotals;
+  readonly resolutions: Readonly<Record<Resolution, number>>;
+  /**
+   * Mean from creation to the first look, of those first looked at in the range; null if there are none. The first look is the
+   * first acknowledgement, or the resolution of an alert that was never acknowledged.
+   */
+  readonly firstLookMs: number | null;
+  /** Mean from creation to the resolution, of those `resolved`; null if there are none. */
+  readonly resolveMs: number | null;
+  /** Alerts that are not resolved now, and of these the ones that are open. */
+  readonly unresolved: SeverityTotals;
+  readonly unacknowledged: number;
+  /** Alerts that were created before the range and not resolved before it. */
+  readonly unresolvedBefore: number;
+  /** Those acknowledged or resolved, the last handled first, then the one with the greater id. */
+  readonly handled: { readonly total: number; readonly items: readonly HandledAlert[] };
+}
+
 /** Alerts of a rule with this key whose last event came after the one time and whose first came before the other. */
 export interface UnresolvedQuery {
   readonly ruleId: string;
@@ -215,6 +261,8 @@ export interface AlertStore {
   resolutions(ruleName: string): Promise<Readonly<Record<Resolution, number>>>;
   /** The alerts of rules with these names, in this order, from one pass over the alerts. */
   outcomes(ruleNames: readonly string[], since: OutcomesSince): Promise<RuleOutcomes[]>;
+  /** All as of one moment. */
+  work(query: WorkQuery): Promise<AlertWork>;
   /** Changes are numbered in rising order. Alerts that changed after this number, as they are now. */
   changedSince(
     change: number,

@@ -27,6 +27,8 @@ import type {
   UnresolvedQuery,
   OutcomesSince,
   RuleOutcomes,
+  WorkQuery,
+  AlertWork,
 } from "../../ports/alert-store.ts";
 import { QueryRefused } from "../../ports/store-errors.ts";
 import { textWords } from "../../search/indexed-words.ts";
@@ -38,6 +40,7 @@ import { alertTexts } from "../../search/text-matcher.ts";
 import { AlertQueries } from "../alert-query/alert-query.ts";
 import { AlertSearch } from "./alert-search.ts";
 import { alertTrends } from "./alert-trends.ts";
+import { alertWork } from "./alert-work.ts";
 import { Definitions } from "./definition-table.ts";
 import { OlderEvents } from "./older-events.ts";
 import { Statements } from "./prepared-statements.ts";
@@ -222,6 +225,17 @@ export class AlertTables {
 
   outcomes(ruleNames: readonly string[], since: OutcomesSince): RuleOutcomes[] {
     return this.#columns.outcomes(ruleNames, since);
+  }
+
+  work(query: WorkQuery): JsonText<AlertWork> {
+    const { total, slots, ...figures } = alertWork(this.#columns, query);
+    const items = slots.map(({ slot, kind, at }) => {
+      const actor = this.#timelines.actorOf(slot + 1, kind, at);
+      const rest = JSON.stringify({ kind, at, actor, lastComment: this.#timelines.lastComment(slot + 1) });
+      return `{"alert":${this.#documentOf(slot)},${rest.slice(1)}`;
+    });
+    const head = JSON.stringify(figures).slice(0, -1);
+    return new JsonText(`${head},"handled":{"total":${total},"items":${listText(items)}}}`);
   }
 
   list(filter: AlertFilter, position: Position, sort: AlertSort, descending: boolean): JsonText<AlertPage> {

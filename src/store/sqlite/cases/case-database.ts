@@ -50,6 +50,7 @@ export class SqliteCaseDatabase {
       "trends",
       "resolutions",
       "outcomes",
+      "work",
       "changedSince",
       "lastChange",
       "lastId",

@@ -1,5 +1,5 @@
 import { parseExact } from "../../../lib/exact-json.ts";
-import type { TimelineEntry } from "../../../model/alert.ts";
+import type { Comment, TimelineEntry, TimelineKind } from "../../../model/alert.ts";
 import type { Statements } from "./prepared-statements.ts";
 
 // The timelines of alerts. An alert is identified by its number in the file.
@@ -8,6 +8,9 @@ export const TIMELINE_SCHEMA = `
 CREATE TABLE IF NOT EXISTS timeline(alert INTEGER NOT NULL, number INTEGER NOT NULL, kind TEXT NOT NULL, entry TEXT NOT NULL,
   PRIMARY KEY(alert, number)) STRICT, WITHOUT ROWID;
 `;
+
+/** Entries of one kind that are searched for the one of a time. */
+const ENTRIES_SEARCHED_MAX = 100;
 
 export class Timelines {
   readonly #sql: Statements;
@@ -20,6 +23,24 @@ export class Timelines {
   of(alert: number): string[] {
     const rows = this.#sql.read("SELECT entry FROM timeline WHERE alert = ? ORDER BY number").all(alert);
     return (rows as { entry: string }[]).map(({ entry }) => entry);
+  }
+
+  /** The actor of the entry of this kind and time; null if it is not among the newest of the kind. */
+  actorOf(alert: number, kind: TimelineKind, at: number): string | null {
+    const entries = this.#newest(alert, kind, ENTRIES_SEARCHED_MAX);
+    return entries.find((entry) => entry.at === at)?.actor ?? null;
+  }
+
+  lastComment(alert: number): Comment | null {
+    const [entry] = this.#newest(alert, "commented", 1);
+    return entry?.kind === "commented" ? entry.comment : null;
+  }
+
+  #newest(alert: number, kind: TimelineKind, limit: number): TimelineEntry[] {
+    const rows = this.#sql
+      .read("SELECT entry FROM timeline WHERE alert = ? AND kind = ? ORDER BY number DESC LIMIT ?")
+      .all(alert, kind, limit);
+    return (rows as { entry: string }[]).map(({ entry }) => parseExact(entry) as TimelineEntry);
   }
 
   /** Must run in a transaction. */

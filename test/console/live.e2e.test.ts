@@ -1,0 +1,116 @@
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { openTestServer, type TestServer } from "../api-server.ts";
+import { describeInBrowser, launchBrowser, openConsole, settled } from "./browser.ts";
+
+const RULE = {
+  name: "test.door",
+  severity: "high",
+  description: "A door was forced.\n\nLook at the camera.",
+  title: "Door {{raw.door}} was forced",
+  conditions: [{ field: "type", equals: "door_forced" }],
+  dedup: { period: "1h", by: "raw.door" },
+  actions: [{ alert: { channels: [] } }],
+};
+
+interface LayoutShift {
+  readonly value: number;
+  readonly sources: readonly { readonly node: unknown }[];
+}
+
+describeInBrowser("the console and a service that changes", () => {
+  let server: TestServer;
+  let browser: Browser;
+  beforeAll(async () => {
+    [server, browser] = await Promise.all([openTestServer(), launchBrowser()]);
+    await server.call("POST", "/v1/rules", { body: RULE });
+    await force(["North", "South", "East"]);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await server?.close();
+  });
+
+  const force = async (doors: readonly string[]) => {
+    const drafts = doors.map((door) => ({ type: "door_forced", source: "custom", severity: "high", data: { door } }));
+    const { status } = await server.call("POST", "/v1/events/batch", { body: drafts });
+    expect(status).toBe(200);
+  };
+  const live = (page: Page) => page.getByRole("banner").getByRole("status");
+
+  test("the stream goes on after the service was restarted, and nothing in between is missed", async () => {
+    const { page, close } = await openConsole(browser, server, "/alerts?group=none");
+    await live(page).getByText("Live", { exact: true }).waitFor();
+    const { port } = server;
+    server = await server.restart(
+      async () => {
+        await live(page).getByText("Offline", { exact: true }).waitFor();
+      },
+      { settings: { port } },
+    );
+    await force(["Roof"]);
+    await live(page).getByText("Live", { exact: true }).waitFor({ timeout: 60_000 });
+    const news = page.getByRole("button", { name: /1 new alert/ }).or(page.getByRole("row", { name: /Roof/ }));
+    await news.first().waitFor({ timeout: 60_000 });
+    await close();
+  });
+
+  test("a used-up limit is said in words, and what was asked goes on by itself", async () => {
+    const { page, close } = await openConsole(browser, server, "/settings?section=usage");
+    await settled(page);
+    let refused = 0;
+    await page.route("**/v1/keys", (route) => {
+      if (refused++ > 0) return route.fallback();
+      const body = { error: { code: "rate_limited", message: "too many requests", details: [] }, meta: {} };
+      return route.fulfill({ status: 429, headers: { "Retry-After": "2" }, json: body });
+    });
+    await page.getByRole("button", { name: "Keys" }).click();
+    await page.getByText(/Your key's limit.* is used up\. Going on in \d s/).waitFor();
+    await page.getByRole("button", { name: "New key" }).waitFor();
+    await page.getByRole("cell", { name: /test/ }).first().waitFor();
+    expect(refused).toBe(2);
+    await close();
+  });
+
+  test("an error of the service has its id and can be tried again", async () => {
+    const { page, close } = await openConsole(browser, server, "/settings?section=usage");
+    let isBroken = true;
+    await page.route("**/v1/keys", (route) => {
+      if (!isBroken) return route.fallback();
+      const body = { error: { code: "unavailable", message: "the store is overloaded", details: [] }, meta: {} };
+      return route.fulfill({ status: 503, headers: { "X-Request-Id": "req_7" }, json: body });
+    });
+    await page.getByRole("button", { name: "Keys" }).click();
+    await page.getByText("The store is overloaded.").waitFor({ timeout: 60_000 });
+    expect(await page.getByText("req_7").count()).toBe(1);
+    isBroken = false;
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.getByRole("cell", { name: /test/ }).first().waitFor();
+    await close();
+  });
+
+  test("no screen shifts while it loads", async () => {
+    const { page, close } = await openConsole(browser, server, "/settings");
+    for (const path of ["/home", "/alerts", "/axis", "/events", "/flows", "/rules", "/sources", "/settings"]) {
+      await page.goto(server.address + path);
+      await page.getByRole("main").first().waitFor();
+      await settled(page);
+      const shift = await page.evaluate(
+        () =>
+          new Promise<{ sum: number; moved: string[] }>((resolve) => {
+            const shift = { sum: 0, moved: [] as string[] };
+            new PerformanceObserver((list) => {
+              for (const entry of list.getEntries() as unknown as LayoutShift[]) {
+                shift.sum += entry.value;
+                for (const { node } of entry.sources)
+                  shift.moved.push((node as Element | null)?.outerHTML.slice(0, 120) ?? "");
+              }
+            }).observe({ type: "layout-shift", buffered: true });
+            setTimeout(() => resolve(shift), 500);
+          }),
+      );
+      expect(shift.sum, `${path}: ${shift.moved.join("\n")}`).toBeLessThan(0.02);
+    }
+    await close();
+  });
+});
