@@ -38,7 +38,7 @@ describeInBrowser("the rules screen", () => {
     await server?.close();
   });
 
-  const open = async (path: string, options?: Parameters<typeof openConsole>[3]) => {
+  const open = async (path: string, options?: PageOptions) => {
     const one = await openConsole(browser, server, path, options);
     opened.push(one);
     return one.page;
