@@ -37,7 +37,7 @@ describeInBrowser("the rules screen", () => {
     await server?.close();
   });
 
-  const open = async (path: string, options?: Parameters<typeof openConsole>[3]) => {
+  const open = async (path: string, options?: PageOptions) => {
     const one = await openConsole(browser, server, path, options);
     opened.push(one);
     return one.page;
@@ -100,6 +100,8 @@ describeInBrowser("the rules screen", () => {
     await page.getByRole("button", { name: "Remove watches doors" }).click();
     await page.getByText("network.honeypot_touched").waitFor();
     expect(search(page)).toMatchObject({ severity: "critical", sort: "alerts" });
+    await page.goto(`${server.address}/rules?rule=${(await ruleNamed("talk.sip_scan")).id}`);
+    await panel(page).getByRole("heading", { name: "talk.sip_scan" }).waitFor();
   });
 
   test("with the mouse: a new rule in the form, its faults at their fields, tried and saved", async () => {

@@ -31,7 +31,7 @@ export function NoisyRules({ span }: { span: TimeSpan }) {
               {rules.data.map(({ name, alerts, falseShare }) => (
                 <tr key={name} className="border-t border-line">
                   <td className="max-w-0 truncate py-2 pr-3">
-                    <ScreenLink to="/rules" search={{ search: name }} className="mono text-xs hover:underline">
+                    <ScreenLink to="/rules" search={{ rule: name }} className="mono text-xs hover:underline">
                       {name}
                     </ScreenLink>
                   </td>

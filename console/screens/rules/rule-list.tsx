@@ -6,7 +6,7 @@ import type { Rule } from "../../data/client.ts";
 import { usePreferences } from "../../data/preferences.ts";
 import { useMay } from "../../data/session.ts";
 import { COLUMNS, RuleRow } from "./rule-row.tsx";
-import type { Sort } from "./rule-search.ts";
+import { isRule, type Sort } from "./rule-search.ts";
 
 const ROW_HEIGHT = { comfortable: 52, compact: 34 } as const;
 const HEADING_HEIGHT = 29;
@@ -19,7 +19,8 @@ interface RuleListProps {
   readonly onSort: (sort: Sort) => void;
   /** The row that keys act on. */
   readonly currentId: string | undefined;
-  readonly openName: string | undefined;
+  /** The name or the id of the rule in the panel. */
+  readonly open: string | undefined;
   readonly isDimmed: boolean;
   readonly switchingId: string | undefined;
   readonly onOpen: (rule: Rule) => void;
@@ -28,12 +29,12 @@ interface RuleListProps {
 }
 
 export function RuleList(props: RuleListProps) {
-  const { rules, total, sort, onSort, currentId, openName, onNearEnd } = props;
+  const { rules, total, sort, onSort, currentId, open, onNearEnd } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const { density } = usePreferences();
   const nowMs = useNow();
   const mayWrite = useMay("rules:write");
-  const isNarrow = openName !== undefined;
+  const isNarrow = open !== undefined;
   const alertsMost = rules.reduce((most, { stats }) => Math.max(most, stats.alerts_7d), 1);
   const list = useVirtualizer({
     count: rules.length,
@@ -119,7 +120,7 @@ export function RuleList(props: RuleListProps) {
             >
               <RuleRow
                 rule={rule}
-                isOpen={rule.name === openName}
+                isOpen={isRule(rule, open)}
                 isNarrow={isNarrow}
                 isCompact={density === "compact"}
                 alertsMost={alertsMost}

@@ -1,8 +1,6 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import { useEffect, useState, type ReactNode } from "react";
 import { useKeys } from "../../app/keys.ts";
-import { ago, full } from "../../components/time/format.ts";
 import { useNow } from "../../components/time/use-range.ts";
 import { Button, IconButton } from "../../components/ui/button.tsx";
 import { SectionHeading } from "../../components/ui/heading.tsx";
@@ -14,17 +12,19 @@ import { Switch } from "../../components/ui/switch.tsx";
 import type { Rule } from "../../data/client.ts";
 import { ruleByNameQuery, ruleQuery, simulateRule } from "../../data/rules.ts";
 import { useMay } from "../../data/session.ts";
-import { count, exact, percent } from "../../text/numbers.ts";
 import { dedupWords, descriptionParts, firingWords } from "../../text/rules.ts";
 import { DeleteSheet } from "./delete-sheet.tsx";
 import { Exceptions } from "./exceptions.tsx";
+import { Figures, Footnotes } from "./rule-facts.tsx";
 import { copyOf, inputOf } from "./rule-input.ts";
+import { isRuleName } from "./rule-search.ts";
 import { sourceIcon, sourceWord } from "./source-words.ts";
 import { SimulationResult } from "./try-it.tsx";
 import { WhatItLooksFor } from "./what-it-looks-for.tsx";
 
 interface RulePanelProps {
-  readonly name: string;
+  /** The name or the id of the rule. */
+  readonly reference: string;
   /** As the list knows it, until the rule itself is read. */
   readonly listed: Rule | undefined;
   readonly switchingId: string | undefined;
@@ -33,10 +33,11 @@ interface RulePanelProps {
   readonly onClose: () => void;
 }
 
-export function RulePanel({ name, listed, switchingId, onSwitch, onEdit, onClose }: RulePanelProps) {
+export function RulePanel({ reference, listed, switchingId, onSwitch, onEdit, onClose }: RulePanelProps) {
   // A link may lead to a rule that the list does not show.
-  const found = useQuery({ ...ruleByNameQuery(name), enabled: listed === undefined });
-  const id = listed?.id ?? found.data?.id;
+  const isName = isRuleName(reference);
+  const found = useQuery({ ...ruleByNameQuery(reference), enabled: isName && listed === undefined });
+  const id = listed?.id ?? (isName ? found.data?.id : reference);
   const read = useQuery({ ...ruleQuery(id ?? ""), enabled: id !== undefined });
   const rule = read.data?.rule ?? listed ?? found.data ?? undefined;
   const error = found.error ?? read.error;
@@ -58,7 +59,7 @@ export function RulePanel({ name, listed, switchingId, onSwitch, onEdit, onClose
       ) : error !== null || found.data === null ? (
         <div className="p-5 text-center">
           {error === null ? (
-            <Empty title={`There is no rule ${name}`}>It may have been deleted.</Empty>
+            <Empty title={`There is no rule ${reference}`}>It may have been deleted.</Empty>
           ) : (
             <Failure error={error} onRetry={() => void (id === undefined ? found : read).refetch()} />
           )}
@@ -239,76 +240,4 @@ function notifyWords(rule: Rule): string {
   if (rule.builtin) return "Tells the channels that the service's settings name for its severity.";
   const channels = rule.actions.flatMap(({ alert }) => alert.channels);
   return channels.length === 0 ? "Tells nobody; the alert waits in the queue." : `Tells ${channels.join(", ")}.`;
-}
-
-function Figures({ rule, nowMs }: { rule: Rule; nowMs: number }) {
-  const { stats } = rule;
-  return (
-    <dl className="grid grid-cols-4 gap-px overflow-hidden rounded-lg border border-line bg-line max-md:grid-cols-2 [&>div]:bg-panel [&>div]:px-3 [&>div]:py-2 [&_dd]:text-base [&_dd]:font-semibold [&_dt]:text-2xs [&_dt]:text-ink3">
-      <div>
-        <dt>Alerts, 7 days</dt>
-        <dd>
-          <Link
-            to="/alerts"
-            search={{ rule_name: rule.name, range: "7d" }}
-            title={`Show the ${count(stats.alerts_7d, "alert")}`}
-            className="underline decoration-line2 decoration-dotted underline-offset-4 hover:text-accent"
-          >
-            {exact(stats.alerts_7d)}
-          </Link>
-        </dd>
-      </div>
-      <div>
-        <dt>False positives</dt>
-        <dd>{stats.false_positive_share === null ? "–" : percent(stats.false_positive_share)}</dd>
-      </div>
-      <div>
-        <dt>Matches, 7 days</dt>
-        <dd>{exact(stats.matches_7d)}</dd>
-      </div>
-      <div title={stats.last_match === null ? undefined : full(stats.last_match)}>
-        <dt>Last match</dt>
-        <dd>{stats.last_match === null ? "never" : ago(stats.last_match, nowMs)}</dd>
-      </div>
-    </dl>
-  );
-}
-
-/** Only these are links; a reference is text from outside. */
-const isWebAddress = (text: string) => /^https?:\/\/[^\s]+$/.test(text);
-
-function Footnotes({ rule, nowMs }: { rule: Rule; nowMs: number }) {
-  return (
-    <section className="space-y-2 border-t border-line pt-4 text-xs text-ink3">
-      {rule.tags.length > 0 && (
-        <p className="flex flex-wrap gap-1.5">
-          {rule.tags.map((tag) => (
-            <span key={tag} className="mono rounded bg-hover px-1.5 py-0.5 text-2xs text-ink2">
-              {tag}
-            </span>
-          ))}
-        </p>
-      )}
-      {rule.references.map((reference) => (
-        <p key={reference} className="break-all">
-          {isWebAddress(reference) ? (
-            <a
-              href={reference}
-              target="_blank"
-              rel="noreferrer noopener"
-              className="text-ink2 underline hover:text-accent"
-            >
-              {reference}
-            </a>
-          ) : (
-            reference
-          )}
-        </p>
-      ))}
-      {rule.origin !== null && (
-        <p>Imported from the Sigma rule {rule.origin.sigma.id ?? rule.origin.sigma.name ?? "without a name"}.</p>
-      )}
-      <p>{rule.builtin ? "Comes with the service." : `Last changed ${ago(rule.updated_at, nowMs)}.`}</p>
-    </section>
-  );
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Rule } from "../../data/client.ts";
-import { filterOf, sortOf, sortRules } from "./rule-search.ts";
+import { filterOf, isRule, isRuleName, sortOf, sortRules } from "./rule-search.ts";
 
 const rule = (name: string, alerts: number, share: number | null = null) =>
   ({ name, stats: { alerts_7d: alerts, false_positive_share: share, last_match: null } }) as Rule;
@@ -23,4 +23,15 @@ test("the noisiest come first, and equal ones by name", () => {
   expect(sortRules(rules, "alerts").map(({ name }) => name)).toEqual(["a.b", "a.c", "a.a"]);
   expect(sortRules(rules, "false").map(({ name }) => name)).toEqual(["a.b", "a.c", "a.a"]);
   expect(sortRules(rules, "name")).toBe(rules);
+});
+
+test("a rule is meant by its name or its id", () => {
+  const one = { id: "rule_1", name: "network.brute_force" };
+  expect([one.id, one.name, "other.rule", undefined].map((reference) => isRule(one, reference))).toEqual([
+    true,
+    true,
+    false,
+    false,
+  ]);
+  expect([isRuleName(one.name), isRuleName(one.id)]).toEqual([true, false]);
 });

@@ -46,3 +46,8 @@ export function sortRules(rules: readonly Rule[], sort: Sort): readonly Rule[] {
   const key = KEYS[sort];
   return rules.toSorted((a, b) => key(b) - key(a) || (a.name < b.name ? -1 : 1));
 }
+
+/** An address names a rule as people do, or by its id: only names have a dot. */
+export const isRule = (rule: Pick<Rule, "id" | "name">, reference: string | undefined) =>
+  rule.name === reference || rule.id === reference;
+export const isRuleName = (reference: string) => reference.includes(".");

@@ -13,7 +13,7 @@ import { count } from "../../text/numbers.ts";
 import { FilterBar } from "./filter-bar.tsx";
 import { RuleList } from "./rule-list.tsx";
 import { RulePanel } from "./rule-panel.tsx";
-import { filterOf, sortOf, sortRules, type RuleSearch } from "./rule-search.ts";
+import { filterOf, isRule, sortOf, sortRules, type RuleSearch } from "./rule-search.ts";
 import { useRuleSwitch } from "./use-rule-switch.ts";
 
 const REST_MS = 150;
@@ -69,14 +69,14 @@ export function RulesPart() {
   };
   const close = () => change({ rule: undefined });
   const move = (by: 1 | -1) => {
-    const index = rules.findIndex(({ name }) => name === currentName);
+    const index = rules.findIndex((rule) => isRule(rule, currentName));
     const next = rules[index < 0 ? 0 : Math.min(Math.max(index + by, 0), rules.length - 1)];
     if (next === undefined) return;
     setCurrent(next.name);
     clearTimeout(resting.current);
     if (search.rule !== undefined) resting.current = setTimeout(() => change({ rule: next.name }), REST_MS);
   };
-  const current = rules.find(({ name }) => name === currentName);
+  const current = rules.find((rule) => isRule(rule, currentName));
   const edit = (target: string) => change({ edit: target }, false);
   useKeys("list", {
     next: () => move(1),
@@ -125,7 +125,7 @@ export function RulesPart() {
             sort={sort}
             onSort={(next) => change({ sort: next === "name" ? undefined : next })}
             currentId={current?.id}
-            openName={search.rule}
+            open={search.rule}
             isDimmed={query.isPlaceholderData}
             switchingId={switchingId}
             onOpen={open}
@@ -137,8 +137,8 @@ export function RulesPart() {
       </div>
       {search.rule !== undefined && (
         <RulePanel
-          name={search.rule}
-          listed={rules.find(({ name }) => name === search.rule)}
+          reference={search.rule}
+          listed={rules.find((rule) => isRule(rule, search.rule))}
           switchingId={switchingId}
           onSwitch={switchTo}
           onEdit={edit}
