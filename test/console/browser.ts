@@ -11,7 +11,6 @@ export {
   settled,
   WIDTHS,
   type ConsolePage,
-  type PageOptions,
   type Theme,
 } from "./chromium.ts";
 

@@ -10,6 +10,7 @@ import {
   WIDTHS,
   type ConsolePage,
 } from "./browser.ts";
+import type { PageOptions } from "./chromium.ts";
 
 const MARKUP = `<img src=x onerror="alert(1)">`;
 

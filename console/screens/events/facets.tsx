@@ -37,6 +37,8 @@ export function Facets({ question, filter, onFilter }: FacetsProps) {
   if (values.error !== null && values.data === undefined) {
     return <p className="p-3 text-center text-xs text-ink3">The values could not be loaded.</p>;
   }
+  // All parts at once: how high each is shows only with its values, and nothing may move when they come.
+  if (values.data === undefined && fields.length > 0) return <Skeleton className="mx-2 h-96" />;
   return (
     <div aria-busy={values.isPlaceholderData} className={`space-y-1 ${values.isPlaceholderData ? "opacity-60" : ""}`}>
       {FACETS.map((facet) => (
