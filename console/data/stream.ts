@@ -17,6 +17,8 @@ const alertListeners = new Set<AlertListener>();
 const gapListeners = new Set<GapListener>();
 const stateListeners = new Set<() => void>();
 let state: LiveState = "connecting";
+/** The service was reached before: now it is out of reach, not slow to answer for the first time. */
+let wasLive = false;
 let isStarted = false;
 
 function receive(message: Message): void {
@@ -46,13 +48,14 @@ function read(send: (message: Message) => void): void {
     // The browser resumes by the id of the last message, so nothing is missed in a break, unless none had come yet.
     if (wasOpen && !hasId) send({ kind: "gap" });
     wasOpen = true;
+    wasLive = true;
   });
   source.addEventListener("alert", (event) => {
     hasId = true;
     send({ kind: "alert", alert: JSON.parse(event.data as string) as Alert });
   });
   source.addEventListener("error", () => {
-    send({ kind: "state", state: wasOpen ? "offline" : "connecting" });
+    send({ kind: "state", state: wasLive ? "offline" : "connecting" });
     // The browser gives up for good after a refusal, for example while the service restarts.
     if (source.readyState !== EventSource.CLOSED) return;
     setTimeout(() => {

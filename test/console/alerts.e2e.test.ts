@@ -176,7 +176,7 @@ describeInBrowser("the alerts screen", () => {
     await addRule("test.bulk");
     await raise("test.bulk", doors(120, "Many"));
     const { page, close } = await open("/alerts?view=all&rule_name=test.bulk&group=none");
-    await page.getByRole("row").first().waitFor();
+    await page.locator("[role=row][aria-selected=true]").waitFor();
     await page.keyboard.press("x");
     await page.getByText("1 selected").waitFor();
     await page.keyboard.press("*");

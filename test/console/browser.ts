@@ -19,7 +19,8 @@ export function describeInBrowser(name: string, tests: () => void): void {
   if (executablePath === undefined) {
     describe.skip(`${name} (skipped: there is no chromium; install it, or name it in CHROMIUM)`, tests);
   } else {
-    describe(name, tests);
+    // A browser on a busy machine has moments of its own: a test that fails is tried once more, with what the others left.
+    describe(name, { retry: 1 }, tests);
   }
 }
 

@@ -120,6 +120,7 @@ describeInBrowser("the screens of the console", () => {
     await page.keyboard.press("f");
     await page.waitForURL("**/flows**");
     await page.keyboard.press("Control+k");
+    await page.getByRole("combobox").waitFor();
     await page.keyboard.type("Loading dock");
     await page.getByRole("option", { name: /Loading dock door/ }).click();
     await page.waitForURL("**/entity/door/**");

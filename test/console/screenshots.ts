@@ -64,13 +64,14 @@ async function draw(): Promise<void> {
   await mkdir(folder, { recursive: true });
   const now = Date.parse(END);
   const server = await openTestServerIn(data, { now: () => now });
+  const { secret: key } = await server.addKey({ name: "ada.morin@example.com" });
   const browser = await launchBrowser();
   try {
     const list = await shots(server);
     for (const theme of ["dark", "light"] as const) {
       for (const [size, [width, height]] of Object.entries(SIZES)) {
         if (forDocs && size === "1920") continue;
-        const { page, close } = await openConsole(browser, server, "/settings", { theme, width, height });
+        const { page, close } = await openConsole(browser, server, "/settings", { key, theme, width, height });
         await page.clock.setFixedTime(now);
         for (const shot of list) {
           const isPhone = size === "390";

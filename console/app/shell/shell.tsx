@@ -2,6 +2,7 @@ import { Outlet, useNavigate } from "@tanstack/react-router";
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useState } from "react";
 import { setSiteZone } from "../../components/time/zone.ts";
+import { preloadSheet } from "../../components/ui/sheet.tsx";
 import { Toasts, undoLatest } from "../../components/ui/toasts.tsx";
 import { siteQuery } from "../../data/site.ts";
 import { useKeys } from "../keys.ts";
@@ -9,8 +10,19 @@ import { LimitBanner } from "./limit-banner.tsx";
 import { keepRange, Rail } from "./rail.tsx";
 import { TopBar } from "./top-bar.tsx";
 
-const Palette = lazy(() => import("../palette/palette.tsx"));
-const KeySheet = lazy(() => import("./key-sheet.tsx"));
+const loadPalette = () => import("../palette/palette.tsx");
+const loadKeySheet = () => import("./key-sheet.tsx");
+const Palette = lazy(loadPalette);
+const KeySheet = lazy(loadKeySheet);
+
+const IDLE_MS = 1000;
+
+/** What opens over a page is there when it is asked for: the first letters typed must not go to the page. */
+function loadCovers(): void {
+  void loadPalette();
+  void loadKeySheet();
+  preloadSheet();
+}
 
 /** What stands around every screen. */
 export function Shell() {
@@ -19,6 +31,10 @@ export function Shell() {
   useEffect(() => {
     if (site !== undefined) setSiteZone(site.timezone);
   }, [site]);
+  useEffect(() => {
+    const timer = setTimeout(loadCovers, IDLE_MS);
+    return () => clearTimeout(timer);
+  }, []);
   const [cover, setCover] = useState<"palette" | "keys">();
   const go = (to: string) => () => void navigate({ to, search: keepRange as never });
   useKeys("everywhere", {

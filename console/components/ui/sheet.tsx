@@ -12,7 +12,12 @@ export interface SheetProps {
   readonly initialFocus?: RefObject<HTMLElement | null>;
 }
 
-const SheetBase = lazy(() => import("./sheet-base.tsx"));
+const load = () => import("./sheet-base.tsx");
+const SheetBase = lazy(load);
+
+export function preloadSheet(): void {
+  void load();
+}
 
 /** A small page over the page. Focus stays inside and returns when it closes. */
 export function Sheet(props: SheetProps) {

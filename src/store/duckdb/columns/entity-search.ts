@@ -20,6 +20,8 @@ const ATTEMPTS_MAX = 3;
 export async function searchEntities(query: ColumnQuery, search: EntityQuery): Promise<EntityMatches> {
   const { memtables } = query.columns.follower;
   const [fromMs, toMs] = [startOfDay(search.fromMs), startOfDay(search.toMs + DAY_MS - 1)];
+  // Before reading: what is counted meanwhile may be missing in the answer.
+  const isCounted = !memtables.entities.hasBacklog(fromMs, toMs);
   const days = [...memtables.entities.rowsByDay]
     .filter(([day]) => day >= fromMs && day < toMs)
     .sort(([a], [b]) => b - a);
@@ -34,7 +36,7 @@ export async function searchEntities(query: ColumnQuery, search: EntityQuery): P
       // The next query reads these days again, which costs less than merging two answers.
       continue;
     }
-    return { entities, total, ...range, isComplete: isAll && !memtables.entities.hasBacklog(fromMs, toMs) };
+    return { entities, total, ...range, isComplete: isAll && isCounted };
   }
 }
 
