@@ -120,7 +120,6 @@ const rules = createRoute({
     "edit",
     "list",
     "entry",
-    "alert",
   ]),
   component: lazyRouteComponent(() => import("../screens/rules/rules-screen.tsx"), "RulesScreen"),
 });
@@ -147,6 +146,8 @@ export const router = createRouter({
   routeTree: root.addChildren([index, home, alerts, axis, events, flows, rules, sources, settings, entity]),
   parseSearch,
   stringifySearch,
+  // Within the frame, which stays: a screen that fails leaves the way to the others.
+  defaultErrorComponent: ({ error, reset }: ErrorComponentProps) => <Failure error={error as Error} onRetry={reset} />,
   defaultPreload: false,
   scrollRestoration: false,
 });

@@ -1,6 +1,6 @@
 import { Outlet, useNavigate } from "@tanstack/react-router";
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useEffect, useState } from "react";
+import { Suspense, useEffect, useState } from "react";
 import { setSiteZone } from "../../components/time/zone.ts";
 import { preloadSheet } from "../../components/ui/sheet.tsx";
 import { Toasts, undoLatest } from "../../components/ui/toasts.tsx";
@@ -9,11 +9,12 @@ import { useKeys } from "../keys.ts";
 import { LimitBanner } from "./limit-banner.tsx";
 import { keepRange, Rail } from "./rail.tsx";
 import { TopBar } from "./top-bar.tsx";
+import { lazyPart } from "../../components/ui/lazy-part.ts";
 
 const loadPalette = () => import("../palette/palette.tsx");
 const loadKeySheet = () => import("./key-sheet.tsx");
-const Palette = lazy(loadPalette);
-const KeySheet = lazy(loadKeySheet);
+const Palette = lazyPart(loadPalette);
+const KeySheet = lazyPart(loadKeySheet);
 
 const IDLE_MS = 1000;
 

@@ -1,5 +1,6 @@
-import { lazy, Suspense, type ReactElement, type ReactNode } from "react";
+import { Suspense, type ReactElement, type ReactNode } from "react";
 import type { IconName } from "./icons.tsx";
+import { lazyPart } from "./lazy-part.ts";
 
 // The parts that place a menu are loaded after the first paint; until then its button stands there alone.
 
@@ -19,7 +20,7 @@ export interface MenuProps {
   readonly items: readonly (MenuItem | "line")[];
 }
 
-const MenuBase = lazy(() => import("./menu-base.tsx"));
+const MenuBase = lazyPart(() => import("./menu-base.tsx"));
 
 export function Menu(props: MenuProps) {
   return (

@@ -1,4 +1,5 @@
-import { lazy, Suspense, type ReactElement, type ReactNode } from "react";
+import { Suspense, type ReactElement, type ReactNode } from "react";
+import { lazyPart } from "./lazy-part.ts";
 
 // Loaded after the first paint, like a menu.
 
@@ -11,7 +12,7 @@ export interface PopoverProps {
   readonly children: ReactNode;
 }
 
-const PopoverBase = lazy(() => import("./popover-base.tsx"));
+const PopoverBase = lazyPart(() => import("./popover-base.tsx"));
 
 export function Popover(props: PopoverProps) {
   return (

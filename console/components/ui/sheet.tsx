@@ -1,4 +1,5 @@
-import { lazy, Suspense, type ReactNode, type RefObject } from "react";
+import { Suspense, type ReactNode, type RefObject } from "react";
+import { lazyPart } from "./lazy-part.ts";
 
 // What keeps the focus inside is loaded when the first sheet opens.
 
@@ -13,7 +14,7 @@ export interface SheetProps {
 }
 
 const load = () => import("./sheet-base.tsx");
-const SheetBase = lazy(load);
+const SheetBase = lazyPart(load);
 
 export function preloadSheet(): void {
   void load();

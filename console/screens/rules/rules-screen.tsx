@@ -1,14 +1,15 @@
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { lazy, Suspense, useState } from "react";
+import { Suspense, useState } from "react";
 import { Button } from "../../components/ui/button.tsx";
 import { Skeleton } from "../../components/ui/states.tsx";
 import { useMay } from "../../data/session.ts";
 import { readEdit } from "./rule-input.ts";
 import { RulesPart } from "./rules-part.tsx";
+import { lazyPart } from "../../components/ui/lazy-part.ts";
 
-const Editor = lazy(() => import("./editor/editor.tsx"));
-const ImportSheet = lazy(() => import("./import-sheet.tsx"));
-const Lists = lazy(() => import("./lists/lists.tsx"));
+const Editor = lazyPart(() => import("./editor/editor.tsx"));
+const ImportSheet = lazyPart(() => import("./import-sheet.tsx"));
+const Lists = lazyPart(() => import("./lists/lists.tsx"));
 
 const TABS = [
   { id: undefined, name: "Rules" },

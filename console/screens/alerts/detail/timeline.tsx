@@ -1,11 +1,12 @@
-import { lazy, Suspense, useState } from "react";
+import { Suspense, useState } from "react";
 import { ago, full } from "../../../components/time/format.ts";
 import { Button } from "../../../components/ui/button.tsx";
 import { SectionHeading } from "../../../components/ui/heading.tsx";
 import type { AlertDetail, TimelineEntry } from "../../../data/client.ts";
 import { actorName, entryWords } from "./timeline-words.ts";
+import { lazyPart } from "../../../components/ui/lazy-part.ts";
 
-const CommentText = lazy(() => import("./markdown.tsx"));
+const CommentText = lazyPart(() => import("./markdown.tsx"));
 
 /** At first the beginning and the latest are shown; an alert may have a thousand comments. */
 const SHOWN_MAX = 30;

@@ -1,4 +1,4 @@
-import { lazy, Suspense, useState } from "react";
+import { Suspense, useState } from "react";
 import { Sentence } from "../../../components/entities/sentence.tsx";
 import { clockSeconds, day, duration, full } from "../../../components/time/format.ts";
 import { SectionHeading } from "../../../components/ui/heading.tsx";
@@ -8,8 +8,9 @@ import type { AlertDetail, Severity } from "../../../data/client.ts";
 import { DOMAIN_ICON, DOMAIN_WORD, domainOf } from "../../../text/domains.ts";
 import { count } from "../../../text/numbers.ts";
 import { fieldWords, whyOf, type WhyStep } from "./why.ts";
+import { lazyPart } from "../../../components/ui/lazy-part.ts";
 
-const AlertEvents = lazy(() => import("./alert-events.tsx"));
+const AlertEvents = lazyPart(() => import("./alert-events.tsx"));
 
 const FIELDS_SHOWN_MAX = 4;
 

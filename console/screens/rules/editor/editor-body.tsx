@@ -1,6 +1,6 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useBlocker } from "@tanstack/react-router";
-import { lazy, Suspense, useRef, useState } from "react";
+import { Suspense, useRef, useState } from "react";
 import { useKeys } from "../../../app/keys.ts";
 import { Button, IconButton } from "../../../components/ui/button.tsx";
 import { Segments } from "../../../components/ui/segments.tsx";
@@ -24,8 +24,9 @@ import { FaultContext } from "./fault-context.ts";
 import { RuleForm } from "./form.tsx";
 import { TryPanel } from "./try-panel.tsx";
 import { useDraft } from "./use-draft.ts";
+import { lazyPart } from "../../../components/ui/lazy-part.ts";
 
-const YamlView = lazy(() => import("./yaml-view.tsx"));
+const YamlView = lazyPart(() => import("./yaml-view.tsx"));
 
 interface EditorBodyProps {
   readonly first: Draft;
