@@ -135,6 +135,22 @@ test("days removed by retention are not missing", async () => {
   expect(await ready()).toEqual({ status: "complete", messages: [] });
 });
 
+test("a day that retention removes while its events arrive is complete afterwards, and after a restart", async () => {
+  const search = () =>
+    server.call("POST", "/v1/events/search", {
+      body: { query: {}, limit: 0, aggs: { n: { terms: { field: "raw.n" } } } },
+    });
+  for (let round = 0; round < 20; round++) {
+    const arriving = [submit(YESTERDAY, 3), search(), submit(YESTERDAY, 2), submit(YESTERDAY, 300), search()];
+    await arriving[round % arriving.length];
+    await Promise.all([server.store.events.removeBefore(TODAY), submit(YESTERDAY, 4), ...arriving]);
+  }
+  const [listed, counted] = [await server.call("GET", "/v1/events"), await search()];
+  expect(counted.body.data.total).toBe(listed.body.pagination.total);
+  server = await server.restart();
+  expect(await ready()).toEqual({ status: "complete", messages: [] });
+});
+
 test("a damaged flow file is reported by the first response that lacks its rows", async () => {
   await addFlows(YESTERDAY, 848);
   await addFlows(TODAY, 7);

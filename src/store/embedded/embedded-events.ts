@@ -307,10 +307,12 @@ export class EmbeddedEvents implements EventEngine {
     let events = 0;
     if (old.length > 0) this.#state.used = this.#journal.used;
     this.#manifest.removing("events", ms);
-    this.#feed.send();
     for (const day of old) {
-      await this.#columns.call("removeDay", day);
       events += await this.#journal.remove(day);
+      // Events of the day that were being stored are gone with its file. Their rows reach the columns before the removal.
+      this.#manifest.removing("events", ms);
+      this.#feed.send();
+      await this.#columns.call("removeDay", day);
     }
     return { days: old.length, events };
   }

@@ -71,8 +71,9 @@ export class Manifest {
 
   /** Notes a loss that another part of the store has found. */
   noteLoss(kind: DayKind, day: number, missing: number): void {
-    const { rows = 0, missing: known = 0 } = this.#days.get(keyOf(kind, day)) ?? {};
-    if (missing <= known) return;
+    const { rows = 0, missing: known = 0, removedAt = null } = this.#days.get(keyOf(kind, day)) ?? {};
+    // The process ended between the removal of the day's file and that of the rest.
+    if (removedAt !== null || missing <= known) return;
     this.#write({ kind, day, rows, missing, removedAt: null });
     this.#report(kind, this.missing(kind, day, day + 1));
   }

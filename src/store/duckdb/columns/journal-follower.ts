@@ -164,10 +164,16 @@ export class JournalFollower {
       }
     }
     await this.memtables.publish();
+    // Rows of a removed day never arrive.
+    if (this.#isCaughtUp()) this.lag = 0;
     for (const [day, upTo] of amended) {
       while (this.memtables.amendedUpTo(day) < upTo)
         await this.memtables.amend(day, (after) => this.#readAmended(day, after, upTo));
     }
+  }
+
+  #isCaughtUp(): boolean {
+    return this.#committed.entries().every(([day, end]) => (this.#read.get(day) ?? 0) >= end);
   }
 
   #readAmended(day: number, after: number, upTo: number): AmendedRows {
@@ -214,14 +220,19 @@ export class JournalFollower {
     }
   }
 
-  /** Removes a day from the columns, on disk and in memory. */
-  async removeDay(day: number): Promise<void> {
-    await this.memtables.removeDay(day);
-    this.#amended.delete(day);
-    this.#committed.delete(day);
-    this.#read.delete(day);
-    this.#packed.delete(day);
-    this.#journal.close(day);
+  /** Removes a day that the journal has removed from the columns, on disk and in memory. */
+  removeDay(day: number): Promise<void> {
+    // A copy in progress would bring rows of the day back.
+    return this.#queue.take(async () => {
+      await this.memtables.removeDay(day);
+      this.#read.delete(day);
+      this.#packed.delete(day);
+      this.#journal.close(day);
+      // Late events have begun the day anew: all of them are read from the journal.
+      if (this.#journal.get(day)) return;
+      this.#amended.delete(day);
+      this.#committed.delete(day);
+    });
   }
 }
 

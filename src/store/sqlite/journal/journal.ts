@@ -294,12 +294,16 @@ export class Journal {
     return undefined;
   }
 
+  /** Returns the number of events that are gone. Events that arrive afterwards begin the day anew. */
   async remove(day: number): Promise<number> {
     const rows = this.#days.remove(day);
     this.#logs.dropDay(day);
     await this.queries.closeDay(day);
     await this.#writer.call("remove", day);
-    return rows;
+    // Events that the writer committed before the removal.
+    const late = this.#days.remove(day);
+    if (late > 0) await this.queries.closeDay(day);
+    return rows + late;
   }
 
   /** Days whose files were removed or replaced since they were opened. */
