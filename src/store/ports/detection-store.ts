@@ -2,7 +2,7 @@ import type { SeenEvent } from "../../model/finding.ts";
 
 /** How far detection has come. */
 export interface DetectionProgress {
-  /** The id of the last event that detection processed. */
+  /** The place of the last event that detection processed. */
   readonly upTo: string;
   /** The timestamps of events that rules matched. */
   readonly matches: readonly { readonly ruleId: string; readonly timesMs: readonly number[] }[];
@@ -25,7 +25,7 @@ export interface Outage {
 }
 
 export interface DetectionStore {
-  /** The id of the last event that detection processed; null before the first. */
+  /** The place of the last event that detection processed; null before the first. */
   position(): Promise<string | null>;
   /** The last sightings of absence rules since they became active, the oldest first. */
   seen(): Promise<SeenRow[]>;
