@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { openTestServer, openTestServerIn, type TestServer } from "../test/api-server.ts";
 import { DAY_MS, formatDay, formatTime } from "./lib/time.ts";
-import { newAlert } from "./store/testing/contract-alerts.ts";
+import { newAlert } from "./store/testing/new-alert.ts";
 import { openStorageNotes } from "./store/open-store.ts";
 
 // Removal is final: retention needs a confirmation after the clock has jumped, or before it removes a large share at once.

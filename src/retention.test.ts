@@ -8,7 +8,7 @@ import { changed } from "../test/api-server.ts";
 import { createLog } from "./lib/log.ts";
 import { DAY_MS } from "./lib/time.ts";
 import { startRetention } from "./retention.ts";
-import { newAlert } from "./store/testing/contract-alerts.ts";
+import { newAlert } from "./store/testing/new-alert.ts";
 import { openStore } from "./store/open-store.ts";
 import { StoreUnavailable } from "./store/ports/store-errors.ts";
 import type { Store } from "./store/ports/store.ts";

@@ -1,6 +1,6 @@
 // The allowed methods of each path. The router only reports that the requested method is missing.
 
-interface Route {
+export interface Route {
   readonly method: string;
   readonly path: string;
 }

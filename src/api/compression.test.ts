@@ -70,6 +70,15 @@ describe.each(["gzip", "zstd"] as const)("with %s", (encoding) => {
     expect(Math.abs(difference)).toBeLessThan(20);
   });
 
+  test("HEAD of a file of the documentation does not change what GET answers", async () => {
+    const path = "/docs/static/swagger-ui.css";
+    const head = await ask(path, accept, "HEAD");
+    const [plain, packed] = [await ask(path), await ask(path, accept)];
+    expect(packed.headers["content-encoding"]).toBe(encoding);
+    expect(DECODERS[encoding](packed.bytes).equals(plain.bytes)).toBe(true);
+    expect([head.status, head.bytes.length]).toEqual([200, 0]);
+  });
+
   test("the documentation is compressed, and the OpenAPI document says the same", async () => {
     for (const path of ["/openapi.json", "/docs/static/swagger-ui-bundle.js"]) {
       const [plain, packed, again] = [await ask(path), await ask(path, accept), await ask(path, accept)];

@@ -56,7 +56,9 @@ export function addCompression(app: FastifyInstance, { isConstant }: Compression
     if (encoding === undefined) return payload;
     const compress = async () => WHOLE[encoding](await contentOf(payload));
     if (isConstant(request)) {
-      const compressed = reply.statusCode === 200 && cache.find(`${encoding} ${request.url}`, compress);
+      // The answer to HEAD may have no content, and must not become that of GET.
+      const isWhole = reply.statusCode === 200 && request.method === "GET";
+      const compressed = isWhole && cache.find(`${encoding} ${request.url}`, compress);
       if (!compressed) return payload;
       return sendCompressed(reply, encoding, await compressed, payload);
     }

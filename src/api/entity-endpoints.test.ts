@@ -3,7 +3,7 @@ import { openTestServer, type Answer, type TestServer } from "../../test/api-ser
 import { DAY_MS } from "../lib/time.ts";
 import { flowRowsOf } from "../model/flow-rows.ts";
 import type { JsonObject, Severity } from "../model/event.ts";
-import { newAlert } from "../store/testing/contract-alerts.ts";
+import { newAlert } from "../store/testing/new-alert.ts";
 
 const NOW = Date.UTC(2026, 5, 15, 12, 30);
 const MINUTE = 60_000;

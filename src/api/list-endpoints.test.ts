@@ -1,6 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { request as httpRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { openTestServer, type TestServer } from "../../test/api-server.ts";
 import { loadSettings } from "../config/config.ts";
@@ -130,6 +132,34 @@ describe("a list", () => {
     }
     expect(faults(await text("?mode=other", "192.0.2.1"))).toEqual(["mode"]);
     expect(await valuesOf("imported")).toEqual(["192.0.2.202"]);
+  });
+
+  test("keeps a change of its description and kind that is made while an import is being sent", async () => {
+    await create("sent", { kind: "any", description: "before" });
+    const { promise, resolve, reject } = Promise.withResolvers<string>();
+    const importing = httpRequest(
+      {
+        host: "127.0.0.1",
+        port: server.port,
+        method: "POST",
+        path: "/v1/lists/sent/import?mode=replace",
+        headers: {
+          authorization: `Bearer ${server.key.secret}`,
+          "content-type": "text/plain",
+          expect: "100-continue",
+        },
+      },
+      (response) => void text(response).then(resolve, reject),
+    );
+    importing.on("error", reject);
+    const isAwaited = new Promise((waiting) => importing.once("continue", waiting));
+    importing.flushHeaders();
+    await isAwaited;
+    importing.write("192.0.2.204\n");
+    await call("PUT", "/sent", { kind: "addresses", description: "after", entries: [] });
+    importing.end("evil.example\n");
+    expect(JSON.parse(await promise).data).toMatchObject({ entries: 1, bad_lines: 1 });
+    expect((await call("GET", "/sent")).body.data).toMatchObject({ kind: "addresses", description: "after" });
   });
 
   test("is imported from JSON, which is all that a session can send", async () => {
@@ -289,6 +319,10 @@ describe("lists", () => {
     expect(refused.status).toBe(409);
     expect(refused.body.error.message).toContain("20000");
     expect((await call("GET", "/full")).body.data.entries).toBe(20_000);
+    expect(faults(await send(values(0, 20_001)))).toEqual(["body"]);
+    expect(faults(await send(Array.from({ length: 100_001 }, () => "# a comment")))).toEqual(["body"]);
+    const long = await send(["10.0.0.1", `0.0.0.0 ${"a.example ".repeat(1000)}`]);
+    expect(long.body.data).toMatchObject({ updated: 1, bad_lines: 1, refused: [{ line: 2 }] });
     expect(await listsOf({ src_ip: "10.0.78.31" })).toEqual(["full"]);
   });
 

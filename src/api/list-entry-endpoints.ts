@@ -1,7 +1,8 @@
+import { setImmediate } from "node:timers/promises";
 import { z } from "zod";
-import { parseEntryLines } from "../enrichment/lists/entry-value.ts";
+import { readEntryLines } from "../enrichment/lists/entry-value.ts";
 import type { EntryInput, ListChange, ManagedList, ManagedLists } from "../enrichment/lists/managed-lists.ts";
-import { LIST_ENTRIES_MAX } from "../model/watch-list.ts";
+import { allowsType, LIST_ENTRIES_MAX, type ListKind } from "../model/watch-list.ts";
 import { JSON_TYPE } from "./body.ts";
 import { checkBody, endpoint, type Endpoint } from "./endpoint.ts";
 import {
@@ -25,6 +26,9 @@ const IMPORT_TYPES = [JSON_TYPE, TEXT_TYPE];
 const SEARCH_CHARACTERS_MAX = 500;
 /** A domain has up to 253 characters. */
 const VALUE_CURSOR_CHARACTERS_MAX = 256;
+/** Of an import; most are comments where a list has so many. */
+const IMPORT_LINES_MAX = 100_000;
+const LINES_PER_TURN = 200;
 /** Refused lines that a response names; `bad_lines` counts all. */
 const REFUSED_MAX = 100;
 
@@ -43,7 +47,7 @@ const importSchema = z
     bad_lines: z.int().describe("lines without a valid entry, or with one that the list does not accept"),
     refused: z
       .array(z.object({ line: z.int(), text: z.string(), message: z.string() }))
-      .describe("the first 100 of them"),
+      .describe(`the first ${REFUSED_MAX} of them`),
   })
   .meta({ id: "ListImport" });
 
@@ -168,6 +172,7 @@ export function listEntryEndpoints(options: ListEntryEndpointOptions): Endpoint[
       description:
         "One entry per line, in the format of lists in files, as `content` of a JSON object or as plain text, which a session cannot " +
         "send; a comment behind an entry becomes its note. Lines without a valid entry are skipped and reported. " +
+        `At most ${IMPORT_LINES_MAX.toLocaleString("en")} lines with ${LIST_ENTRIES_MAX.toLocaleString("en")} entries; more are refused with 400. ` +
         "With `mode=replace` the imported entries replace all others, unless there is none.",
       scopes: ["rules:write"],
       params: nameParams,
@@ -184,39 +189,57 @@ export function listEntryEndpoints(options: ListEntryEndpointOptions): Endpoint[
         },
       },
       problems: ["not_found", "conflict"],
+      refuseEarly: ({ name }) => void requireManaged(name),
       handle: async ({ params, query, key, readBody, faults: found }) => {
-        const { list } = requireManaged(params.name);
         const body = await readBody({ bytesMax: importBytesMax, types: IMPORT_TYPES, defaultType: TEXT_TYPE });
         const faults = [...found];
         const isText = body?.type === TEXT_TYPE;
         const content = isText ? new TextDecoder().decode(body.bytes) : checkBody(contentSchema, body, faults)?.content;
         if (content === undefined || faults.length > 0) throw invalid(faults);
-        const { values, bad } = parseEntryLines(content);
-        const refused = bad.map((line) => ({ ...line, message: "has no address, network or domain" }));
-        const entries = new Map<string, EntryInput>();
-        for (const { line, value, type, note } of values) {
-          const fault = kindFault(list.kind, type);
-          if (fault !== undefined) refused.push({ line, text: value, message: fault });
-          else entries.set(value, { value, type, note: note?.slice(0, NOTE_CHARACTERS_MAX) ?? null, expiresAt: null });
-        }
-        if (entries.size === 0) {
-          throw invalid([
-            {
-              field: isText ? "body" : "content",
-              message: "has no entry that the list accepts; the list is unchanged",
-            },
-          ]);
-        }
-        const set = [...entries.values()];
+        const { kind } = requireManaged(params.name).list;
+        const { entries, badLines, refused } = await readImport(content, kind, isText ? "body" : "content");
         const change =
           query.mode === "replace"
-            ? await lists.replace(params.name, list, set, key.name)
-            : await lists.addEntries(params.name, set, key.name);
-        const first = refused.sort((a, b) => a.line - b.line).slice(0, REFUSED_MAX);
-        return data({ ...changeView(change), bad_lines: refused.length, refused: first });
+            ? await lists.replace(params.name, {}, entries, key.name)
+            : await lists.addEntries(params.name, entries, key.name);
+        return data({ ...changeView(change), bad_lines: badLines, refused });
       },
     }),
   ];
+}
+
+interface RefusedLine {
+  readonly line: number;
+  readonly text: string;
+  readonly message: string;
+}
+
+/** Reads the lines with other requests in between: they may be many. */
+async function readImport(content: string, kind: ListKind, field: string) {
+  const entries = new Map<string, EntryInput>();
+  const refused: RefusedLine[] = [];
+  let badLines = 0;
+  const refuse = (message: string) => invalid([{ field, message: `${message}; the list is unchanged` }]);
+  for (const { line, values, note, bad } of readEntryLines(content)) {
+    if (line > IMPORT_LINES_MAX) throw refuse(`has more than ${IMPORT_LINES_MAX.toLocaleString("en")} lines`);
+    if (line % LINES_PER_TURN === 0) await setImmediate();
+    const misfit = values.find(({ type }) => kindFault(kind, type) !== undefined);
+    const fault = misfit
+      ? { line, text: misfit.value, message: kindFault(kind, misfit.type)! }
+      : bad === null
+        ? undefined
+        : { line, text: bad, message: "has no address, network or domain" };
+    if (fault && ++badLines <= REFUSED_MAX) refused.push(fault);
+    for (const { value, type } of values) {
+      if (!allowsType(kind, type)) continue;
+      entries.set(value, { value, type, note: note?.slice(0, NOTE_CHARACTERS_MAX) ?? null, expiresAt: null });
+    }
+    if (entries.size > LIST_ENTRIES_MAX) {
+      throw refuse(`has more than ${LIST_ENTRIES_MAX.toLocaleString("en")} entries`);
+    }
+  }
+  if (entries.size === 0) throw refuse("has no entry that the list accepts");
+  return { entries: [...entries.values()], badLines, refused };
 }
 
 function changeView({ added, updated, removed, entries }: ListChange): z.infer<typeof changeSchema> {

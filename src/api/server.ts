@@ -1,6 +1,6 @@
-import fastify, { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import fastify, { LogController, type FastifyInstance, type FastifyRequest } from "fastify";
 import type { Logger } from "pino";
-import { Histogram, type Registry } from "prom-client";
+import type { Registry } from "prom-client";
 import type { Alerts } from "../alerts/alerts.ts";
 import type { PostCollector } from "../collectors/http/post-collector.ts";
 import type { Settings } from "../config/settings.ts";
@@ -13,10 +13,10 @@ import type { Intake } from "../intake/intake.ts";
 import { idMaker } from "../lib/id.ts";
 import { responsesCharactersMax } from "../lib/memory.ts";
 import { sourceNames } from "../model/event.ts";
-import { mayStandInPath } from "../model/key.ts";
 import type { RetentionStatus } from "../model/retention-status.ts";
 import type { Channel } from "../model/rule.ts";
 import type { Store } from "../store/ports/store.ts";
+import { addAdmission } from "./admission.ts";
 import { alertBulkEndpoint } from "./alert-bulk-endpoint.ts";
 import { AlertDetails } from "./alert-detail.ts";
 import { alertEventEndpoints } from "./alert-event-endpoints.ts";
@@ -25,8 +25,8 @@ import { alertQuerySchema } from "./alert-query-schema.ts";
 import { alertExportEndpoints } from "./alert-export-endpoints.ts";
 import { alertWorkEndpoints } from "./alert-work-endpoints.ts";
 import { analysisEndpoints, type Analyse } from "./analysis-endpoints.ts";
-import { createAuthenticate, requireScopes, type Authenticate, type Credentials } from "./auth.ts";
-import { RequestBodies, ClientDisconnected, type MinimumRate } from "./body.ts";
+import { createAuthenticate } from "./auth.ts";
+import { RequestBodies, type MinimumRate } from "./body.ts";
 import { respondToMalformedRequest } from "./malformed-request.ts";
 import { channelEndpoints, type ChannelEndpointOptions } from "./channel-endpoints.ts";
 import { addCompression } from "./compression.ts";
@@ -35,7 +35,7 @@ import { collectorEndpoints, type GetCollectorStatuses } from "./collector-endpo
 import { limitConnections } from "./connections.ts";
 import { enrichmentEndpoints } from "./enrichment-endpoints.ts";
 import { addEndpoint, type Endpoint } from "./endpoint.ts";
-import { metaOf } from "./response.ts";
+import { addErrorHandlers } from "./error-responses.ts";
 import { eventEndpoints } from "./event-endpoints.ts";
 import { entityEndpoints } from "./entity-endpoints.ts";
 import { exportEndpoints } from "./export-endpoints.ts";
@@ -43,17 +43,16 @@ import { FileDescriptorMonitor } from "./file-descriptors.ts";
 import { flowEndpoints } from "./flow-endpoints.ts";
 import { listEndpoints } from "./list-endpoints.ts";
 import { keyEndpoints } from "./key-endpoints.ts";
-import { limitHeaders, SECURITY_HEADERS, rateLimited } from "./response-headers.ts";
+import { SECURITY_HEADERS } from "./response-headers.ts";
 import { openRateLimits, type RateLimits } from "./rate-limits.ts";
-import { methodTable, shadowedRoutes } from "./allowed-methods.ts";
+import { shadowedRoutes, type Route } from "./allowed-methods.ts";
 import { notificationEndpoints } from "./notification-endpoints.ts";
 import { collectOpenapi, DOCS_PATH, DOCUMENT_PATH, serveDocs } from "./openapi.ts";
-import { invalid, Problem, problemBody, toProblem } from "./problems.ts";
 import { MemoryBudget } from "./memory-budget.ts";
+import { addRequestMetrics } from "./request-metrics.ts";
 import { reportEndpoints } from "./report-endpoints.ts";
 import { importEndpoints } from "./rule-import-endpoint.ts";
 import { ruleEndpoints } from "./rule-endpoints.ts";
-import { readSessionCookie, refuseForgery } from "./session-cookie.ts";
 import { sessionEndpoints } from "./session-endpoints.ts";
 import { Sessions } from "./sessions.ts";
 import { siteEndpoint } from "./site-endpoint.ts";
@@ -87,7 +86,6 @@ const HEADER_BYTES_MAX = 16 * 1024;
 const BODIES_BYTES_MAX = 128 * 1024 * 1024;
 
 const STATUS_PATHS = ["/healthz", "/readyz", "/metrics", DOCUMENT_PATH];
-const DURATION_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 export interface ServerOptions {
   readonly settings: Settings;
@@ -133,7 +131,7 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
   });
   addRequestMetrics(app, registry);
   serveConsole(app, options.consolePages);
-  addAdmission(app, { authenticate, sessions, limits, now });
+  addAdmission(app, { isPublic, authenticate, sessions, limits, now });
   addCompression(app, { isConstant: isDocumentation });
   const sources = sourceNames(settings.platform);
   const querySchema = alertQuerySchema(sources);
@@ -187,13 +185,14 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
   ];
   await collectOpenapi(app, endpoints);
   // Before the routes: a route keeps the handlers that exist when it is added.
-  addErrorHandlers(app, endpoints, now);
+  const routes = routesOf(endpoints);
+  addErrorHandlers(app, routes, now);
   const { submitBytes, batchBytes } = settings.bodyLimits;
   const bytesMax = Math.max(BODIES_BYTES_MAX, 4 * batchBytes);
   const bodies = new RequestBodies({ bytesMax, registry, rateMin: times.bodyRateMin });
   const responseMemory = new MemoryBudget(responsesCharactersMax());
   for (const spec of endpoints) addEndpoint(app, spec, { bodyBytesMax: submitBytes, bodies, responseMemory, now });
-  for (const { method, path } of shadowedRoutes(routesOf(endpoints))) {
+  for (const { method, path } of shadowedRoutes(routes)) {
     app.route({ method, url: path, schema: { hide: true }, handler: (_request, reply) => reply.callNotFound() });
   }
   addStatusRoutes(app, { store, detection: detector, retention: options.retention, fileDescriptors, registry, now });
@@ -264,39 +263,6 @@ function isDecodable(url: string): boolean {
   }
 }
 
-/** Logs and measures each request, whether answered or aborted. */
-function addRequestMetrics(app: FastifyInstance, registry: Registry): void {
-  const durations = new Histogram({
-    name: "http_request_duration_seconds",
-    help: "Time from the arrival of a request to the end of its response",
-    labelNames: ["method", "route", "status"],
-    buckets: DURATION_BUCKETS,
-    registers: [registry],
-  });
-  app.addHook("onRequest", (request, reply, done) => {
-    const startedAt = performance.now();
-    reply.raw.once("close", () => {
-      const ms = performance.now() - startedAt;
-      const route = request.routeOptions.url ?? (request.isConsole ? "console" : "unknown");
-      const status = reply.raw.statusCode;
-      const aborted = !reply.raw.writableFinished;
-      durations.observe({ method: request.method, route, status: aborted ? "aborted" : status }, ms / 1000);
-      const line = {
-        request: request.id,
-        method: request.method,
-        route,
-        status,
-        ms: Math.round(ms * 100) / 100,
-        key: request.apiKey?.id,
-        ...(aborted && { aborted }),
-      };
-      if (status >= 500) request.log.warn(line, "request");
-      else request.log.info(line, "request");
-    });
-    done();
-  });
-}
-
 /** Answers requests for the console, which need no key and have no rate limit, before the other hooks see them. */
 function serveConsole(app: FastifyInstance, pages: Pick<ConsolePages, "respond">): void {
   app.decorateRequest("isConsole", false);
@@ -312,88 +278,6 @@ function serveConsole(app: FastifyInstance, pages: Pick<ConsolePages, "respond">
   });
 }
 
-const PATH_NOT_FOUND = "this path does not exist";
-
-interface Admission {
-  readonly authenticate: Authenticate;
-  readonly sessions: Sessions;
-  readonly limits: RateLimits;
-  readonly now: () => number;
-}
-
-/** Authentication, rate limit and scopes, checked before the rest of the request. */
-function addAdmission(app: FastifyInstance, { authenticate, sessions, limits, now }: Admission): void {
-  app.decorateRequest("apiKey", null);
-  app.decorateRequest("session", null);
-  app.addHook("onRequest", async (request, reply) => {
-    reply.headers(SECURITY_HEADERS);
-    reply.header("X-Request-Id", request.id);
-    reply.header("Cache-Control", "no-store");
-    // An empty content type counts as none; the framework would refuse it with its own message.
-    if (request.headers["content-type"]?.trim() === "") delete request.headers["content-type"];
-    if (isPublic(request)) return;
-    const repeated = repeatedHeaders(request);
-    const { scopes, keyInPath, authentication } = request.routeOptions.config;
-    const credentials = credentialsOf(request);
-    // With two headers, a proxy may have checked the other one.
-    const isIgnored = authentication === "none" || repeated.includes("Authorization");
-    const caller = isIgnored ? undefined : await authenticate(credentials, now());
-    const isInPath = tokenOf(request) !== undefined;
-    const isTooStrong = caller !== undefined && isInPath && !mayStandInPath(caller.key);
-    const key = isTooStrong ? undefined : caller?.key;
-    const session = caller?.session ?? null;
-    request.apiKey = key ?? null;
-    request.session = session;
-    const result = key ? await limits.countForKey(key) : limits.countForAddress(request.ip);
-    reply.headers(limitHeaders(result));
-    if (!result.allowed) throw rateLimited(result, now());
-    refuseHeaders(request, repeated);
-    if (!isInPath && keyInPath) throw new Problem("not_found", PATH_NOT_FOUND);
-    if (isTooStrong) throw new Problem("unauthorized", "a key in a path must have only collect: scopes");
-    if (session) {
-      refuseForgery(request);
-      await sessions.noteUse(session);
-    }
-    if (scopes && !authentication) requireScopes(key, scopes, credentials);
-  });
-}
-
-/** Headers that may occur only once, because a proxy may use one of two values and this service the other. */
-const SINGLE_HEADERS = ["Host", "Authorization", "Content-Type"];
-const SINGLE_BY_NAME = new Map(SINGLE_HEADERS.map((name) => [name.toLowerCase(), name]));
-
-function repeatedHeaders({ raw: { rawHeaders } }: FastifyRequest): readonly string[] {
-  const seen = new Set<string>();
-  const repeated: string[] = [];
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = SINGLE_BY_NAME.get(rawHeaders[i]!.toLowerCase());
-    if (name === undefined) continue;
-    if (seen.has(name) && !repeated.includes(name)) repeated.push(name);
-    seen.add(name);
-  }
-  return repeated;
-}
-
-function refuseHeaders({ raw }: FastifyRequest, repeated: readonly string[]): void {
-  if (repeated.length > 0) throw invalid(repeated.map((field) => ({ field, message: "is given more than once" })));
-  const isHostMissing = raw.headers.host === undefined && raw.httpVersion === "1.1";
-  if (isHostMissing) throw invalid([{ field: "Host", message: "is required" }]);
-}
-
-/** The header or, for senders that cannot set one, the path; for browsers the cookie of a session. */
-function credentialsOf(request: FastifyRequest): Credentials {
-  const token = tokenOf(request);
-  const authorization = token === undefined ? request.headers.authorization : `Bearer ${token}`;
-  const mayHaveSession = authorization === undefined && request.routeOptions.config.acceptsSession === true;
-  return { authorization, sessionId: mayHaveSession ? readSessionCookie(request) : undefined };
-}
-
-/** The key in the path; undefined if there is none. */
-function tokenOf(request: FastifyRequest): string | undefined {
-  const { token } = request.params as { token?: string };
-  return request.routeOptions.config.keyInPath && token !== "" ? token : undefined;
-}
-
 function isPublic(request: FastifyRequest): boolean {
   const route = request.routeOptions.url;
   return (route !== undefined && STATUS_PATHS.includes(route)) || isDocumentation(request);
@@ -403,46 +287,6 @@ function isDocumentation({ routeOptions: { url: route } }: FastifyRequest): bool
   return route === DOCUMENT_PATH || route === DOCS_PATH || route?.startsWith(`${DOCS_PATH}/`) === true;
 }
 
-/** Sends every error in the error body, including those of the framework. */
-function addErrorHandlers(app: FastifyInstance, endpoints: readonly Endpoint[], now: () => number): void {
-  const respond = (request: FastifyRequest, reply: FastifyReply, problem: Problem) =>
-    reply
-      .code(problem.status)
-      .headers(problem.headers)
-      .type("application/json; charset=utf-8")
-      .send(JSON.stringify(problemBody(problem, metaOf(request, now))));
-
-  app.setErrorHandler((error, request, reply) => {
-    if (error instanceof ClientDisconnected) {
-      // The client is gone; this only ends the request.
-      reply.raw.destroy();
-      return reply.hijack();
-    }
-    const problem = toProblem(error);
-    if (problem) {
-      if (problem.cause !== undefined && problem.status >= 500)
-        request.log.warn({ request: request.id, err: problem.cause }, problem.message);
-      return respond(request, reply, problem);
-    }
-    request.log.error({ request: request.id, err: error }, "request failed");
-    return respond(
-      request,
-      reply,
-      new Problem("internal_error", "internal failure; see the log of the service for this request id"),
-    );
-  });
-
-  const allowedAt = methodTable(routesOf(endpoints));
-  app.setNotFoundHandler((request, reply) => {
-    const path = request.url.split("?", 1)[0]!;
-    const allowed = allowedAt(path);
-    if (allowed.length === 0) return respond(request, reply, new Problem("not_found", PATH_NOT_FOUND));
-    const headers = { Allow: allowed.join(", ") };
-    const message = `${request.method} is not supported for this path; use ${headers.Allow}`;
-    return respond(request, reply, new Problem("method_not_allowed", message, { headers }));
-  });
-}
-
-function routesOf(endpoints: readonly Endpoint[]): { method: string; path: string }[] {
+function routesOf(endpoints: readonly Endpoint[]): Route[] {
   return [...endpoints, ...STATUS_PATHS.map((path) => ({ method: "GET", path }))];
 }

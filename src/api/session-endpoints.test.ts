@@ -73,6 +73,8 @@ describe("signing in", () => {
       expect(refused.headers["x-ratelimit-limit"]).toBe("10000");
       expect(refused.headers["set-cookie"]).toBeUndefined();
     }
+    const valid = await server.addKey();
+    expect((await signIn(` ${valid.secret} `)).status, "only the key itself, without spaces").toBe(401);
     const other = await server.call("POST", "/v1/session", { body: { key: "x", more: 1 } });
     expect(other.status).toBe(400);
     expect(other.headers["x-ratelimit-limit"], "also with a valid key in the header").toBe("10000");

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { formatTime } from "../lib/time.ts";
-import { planSchema, scopeSchema, type ApiKey } from "../model/key.ts";
+import { parseKey, planSchema, scopeSchema, type ApiKey } from "../model/key.ts";
 import { SESSION_AGE_MS_MAX, sessionEndsAt, SESSIONS_PER_KEY_MAX, type Session } from "../model/session.ts";
 import { unauthorized, type Authenticate } from "./auth.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
@@ -125,12 +125,14 @@ export function sessionEndpoints({ sessions, authenticate, limits, now }: Sessio
       headers: { 201: ["Set-Cookie"] },
       handle: async ({ body, request }) => {
         refuseForeignSignIn(request);
-        const caller = await authenticate({ authorization: `Bearer ${body.key}`, sessionId: undefined }, now());
+        const given = parseKey(body.key);
+        const credentials = { authorization: `Bearer ${body.key}`, sessionId: undefined };
+        const caller = given && (await authenticate(credentials, now()));
         if (!caller) throw unauthorized("the API key is not valid");
         await sessions.sweep();
         const earlier = readSessionCookie(request);
         if (earlier !== undefined) await sessions.endById(earlier);
-        const { session, id } = await sessions.start(caller.key, body.key);
+        const { session, id } = await sessions.start(given);
         return data(view(caller.key, session), 201, { "Set-Cookie": sessionCookie(request, id) });
       },
     }),

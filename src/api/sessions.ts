@@ -1,5 +1,4 @@
 import type { Logger } from "pino";
-import { parseKey, type ApiKey } from "../model/key.ts";
 import {
   createSession,
   hashSessionId,
@@ -37,9 +36,9 @@ export class Sessions {
     this.#sweeper = setInterval(() => void this.sweep(), SWEEP_MS).unref();
   }
 
-  /** Starts a session of the key with this full text, which the caller has checked. */
-  async start(key: ApiKey, text: string): Promise<{ session: Session; id: string }> {
-    const started = createSession({ id: key.id, secret: parseKey(text)!.secret }, this.#now());
+  /** Starts a session of the key with this id and secret, which the caller has checked. */
+  async start(key: { id: string; secret: string }): Promise<{ session: Session; id: string }> {
+    const started = createSession(key, this.#now());
     await this.#store.add(started.session, LIMITS);
     return started;
   }

@@ -48,7 +48,7 @@ class ChartScale {
   }
 }
 
-/** 1, 2 or 5 times a power of ten, at least 2: half of it is a whole number or a round one. */
+/** 1, 2, 4, 6, 8 or 10 times a power of ten, at least 2: half of it is a whole number or a round one. */
 function roundUp(highest: number): number {
   const power = 10 ** Math.floor(Math.log10(Math.max(highest, 1)));
   return Math.max(

@@ -130,7 +130,6 @@ function ReadableAxis() {
             <Overview range={overview} view={view} alerts={badAlerts} onView={setView} />
             <div
               // Lanes may be more than fit; keys must reach them.
-              // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex
               tabIndex={0}
               role="region"
               aria-label="Lanes"

@@ -51,7 +51,6 @@ function EntitySearch({ onChoose }: { onChoose: (entity: Entity) => void }) {
       <input
         role="combobox"
         // The popover was opened in order to type here.
-        // oxlint-disable-next-line jsx-a11y/no-autofocus
         autoFocus
         aria-expanded={choices.length > 0}
         aria-controls={list}

@@ -44,7 +44,6 @@ export const StoryList = memo(function StoryList(props: StoryListProps) {
     <div
       ref={scroller}
       // A list without a link in view can still be scrolled by keys.
-      // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex
       tabIndex={0}
       role="region"
       aria-label="Events in words"

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseEntryLines, parseEntryValue } from "./entry-value.ts";
+import { parseEntryValue, readEntryLines } from "./entry-value.ts";
 import { parseList } from "./parse-list.ts";
 
 test.each([
@@ -46,8 +46,10 @@ test("lines are read as in files, and comments become notes", () => {
     "192.0.2.7 192.0.2.9",
     "",
   ].join("\n");
-  const { values, bad } = parseEntryLines(text);
-  expect(values.map(({ line, value, note }) => [line, value, note])).toEqual([
+  const lines = [...readEntryLines(text)];
+  const values = lines.flatMap(({ line, values: found, note }) => found.map(({ value }) => [line, value, note]));
+  const bad = lines.filter((line) => line.bad !== null);
+  expect(values).toEqual([
     [2, "192.0.2.7", "the scanner"],
     [3, "192.0.2.1-192.0.2.9", "a range"],
     [4, "198.51.100.0/24", null],
@@ -55,9 +57,9 @@ test("lines are read as in files, and comments become notes", () => {
     [5, "worse.example", null],
     [6, "evil.example", null],
   ]);
-  expect(bad).toEqual([
-    { line: 7, text: "not an entry" },
-    { line: 8, text: "192.0.2.7 192.0.2.9" },
+  expect(bad).toMatchObject([
+    { line: 7, bad: "not an entry" },
+    { line: 8, bad: "192.0.2.7 192.0.2.9" },
   ]);
   const { addresses, networks, domains, badLines } = parseList(text);
   expect({ entries: addresses + networks + domains, badLines }).toEqual({

@@ -38,43 +38,48 @@ function rangeValue({ from, to }: AddressRange): EntryValue {
   return { value: `${start}/${(isFour(from) && isFour(to) ? FOUR_BITS : SIX_BITS) - free}`, type: "network" };
 }
 
-export interface ImportedLine extends EntryValue {
+export interface EntryLine {
   readonly line: number;
+  readonly values: readonly EntryValue[];
   /** The text of the line's comment. */
   readonly note: string | null;
-}
-
-export interface ImportedLines {
-  readonly values: readonly ImportedLine[];
-  readonly bad: readonly { readonly line: number; readonly text: string }[];
+  /** The start of a line that has something else than entries; otherwise null. */
+  readonly bad: string | null;
 }
 
 const COMMENT = /[#;]|\/\//;
+/** A longer line is bad. */
+const LINE_CHARACTERS_MAX = 4096;
 const BAD_CHARACTERS_MAX = 100;
 
-/** Reads the text of a list in a file. A comment behind an entry is its note. */
-export function parseEntryLines(text: string): ImportedLines {
-  const values: ImportedLine[] = [];
-  const bad: { line: number; text: string }[] = [];
-  for (const [i, whole] of text
-    .replace(/^\uFEFF/, "")
-    .split("\n")
-    .entries()) {
-    const comment = whole.search(COMMENT);
-    const content = (comment < 0 ? whole : whole.slice(0, comment)).trim();
-    if (content === "") continue;
-    const note =
-      comment < 0
-        ? ""
-        : whole
-            .slice(comment)
-            .replace(/^[#;/\s]+/, "")
-            .trim();
-    const found = valuesOf(content).map(parseEntryValue);
-    for (const value of found) if (value) values.push({ ...value, line: i + 1, note: note === "" ? null : note });
-    if (found.includes(undefined)) bad.push({ line: i + 1, text: whole.trim().slice(0, BAD_CHARACTERS_MAX) });
+/** The lines of a list in a file, those without content as well. A comment behind an entry is its note. */
+export function* readEntryLines(text: string): Generator<EntryLine> {
+  let line = 0;
+  let start = text.startsWith("\uFEFF") ? 1 : 0;
+  while (start <= text.length) {
+    const end = text.indexOf("\n", start);
+    const whole = text.slice(start, end < 0 ? text.length : end);
+    start = end < 0 ? text.length + 1 : end + 1;
+    yield readEntryLine(whole, ++line);
   }
-  return { values, bad };
+}
+
+function readEntryLine(whole: string, line: number): EntryLine {
+  const bad = whole.slice(0, LINE_CHARACTERS_MAX).trim().slice(0, BAD_CHARACTERS_MAX);
+  if (whole.length > LINE_CHARACTERS_MAX) return { line, values: [], note: null, bad };
+  const comment = whole.search(COMMENT);
+  const content = (comment < 0 ? whole : whole.slice(0, comment)).trim();
+  if (content === "") return { line, values: [], note: null, bad: null };
+  const note =
+    comment < 0
+      ? ""
+      : whole
+          .slice(comment)
+          .replace(/^[#;/\s]+/, "")
+          .trim();
+  const found = valuesOf(content).map(parseEntryValue);
+  const values = found.filter((value) => value !== undefined);
+  return { line, values, note: note === "" ? null : note, bad: values.length < found.length ? bad : null };
 }
 
 function valuesOf(content: string): string[] {

@@ -126,8 +126,13 @@ export class ManagedLists {
     });
   }
 
-  /** Replaces everything except the name and the time of creation. */
-  replace(name: string, input: ListInput, entries: readonly EntryInput[], author: string): Promise<ListChange> {
+  /** Replaces the entries, and of description and kind what is given. */
+  replace(
+    name: string,
+    input: Partial<ListInput>,
+    entries: readonly EntryInput[],
+    author: string,
+  ): Promise<ListChange> {
     return this.#change(name, author, ({ list, entries: known }, now) => [
       { ...list, ...input },
       { isReplacement: true, set: entries.map((entry) => newEntry(entry, now, author, known.get(entry.value))) },

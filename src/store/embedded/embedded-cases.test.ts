@@ -1,5 +1,7 @@
 import { storeContract } from "../testing/contract.ts";
 import { alertsContract } from "../testing/contract-alerts.ts";
+import { alertFiguresContract } from "../testing/contract-alert-figures.ts";
+import { alertListsContract } from "../testing/contract-alert-lists.ts";
 import { alertDetailsContract } from "../testing/contract-alert-details.ts";
 import { alertWorkContract } from "../testing/contract-alert-work.ts";
 import { rulesContract } from "../testing/contract-rules.ts";
@@ -12,6 +14,8 @@ storeContract(
   "the embedded store",
   openUnderTest,
   alertsContract,
+  alertListsContract,
+  alertFiguresContract,
   alertDetailsContract,
   alertWorkContract,
   rulesContract,

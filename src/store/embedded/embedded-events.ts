@@ -31,6 +31,7 @@ import { arrivalOf, idOfText } from "../sqlite/journal/journal-queries.ts";
 import { newestFirst, type ListPlace } from "../sqlite/journal/list-position.ts";
 import type { DaySpan } from "../sqlite/journal/day-search.ts";
 import { cancellable, type WithoutContext } from "../queries/queries-in-flight.ts";
+import { TimeSlices } from "../queries/time-slices.ts";
 import { FieldTally } from "./field-tally.ts";
 import type { PlatformWord } from "./platform-word.ts";
 import type { DiskSpaceProbe } from "./disk-space-probe.ts";
@@ -48,6 +49,8 @@ const SCAN_PLACES = 5000;
 /** Limits of the events whose fields are counted. */
 const SAMPLED_EVENTS_MAX = 2000;
 const SAMPLED_CHARACTERS_MAX = 8_000_000;
+/** Counting takes hundreds of milliseconds for long events, on the thread that answers requests. */
+const TALLY_SLICE_MS = 10;
 /** Events in one chunk of arrivals. */
 const LAST_EVENTS = 100;
 
@@ -200,6 +203,7 @@ export class EmbeddedEvents implements EventEngine {
     const condition = listCondition(filter);
     const { total, strata } = await this.#query(context, "sample", condition, filter, SAMPLED_EVENTS_MAX);
     const tally = new FieldTally();
+    const slices = new TimeSlices(context.signal ?? new AbortController().signal, TALLY_SLICE_MS);
     const charactersMax = SAMPLED_CHARACTERS_MAX / strata.length;
     for (const stratum of strata) {
       const texts: string[] = [];
@@ -214,7 +218,10 @@ export class EmbeddedEvents implements EventEngine {
         }
         if (characters >= charactersMax) break;
       }
-      for (const text of texts) tally.add(text, stratum.total / texts.length);
+      for (const text of texts) {
+        if (slices.isOver) await slices.next();
+        tally.add(text, stratum.total / texts.length);
+      }
     }
     return { total, examined: tally.examined, fields: tally.fields() };
   }

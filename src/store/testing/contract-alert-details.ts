@@ -3,7 +3,7 @@ import type { Alert } from "../../model/alert.ts";
 import { ALERT_EVENTS_MAX, type EventMark } from "../../model/finding.ts";
 import { identifyDefinition, type RuleDefinition } from "../../model/rule-definition.ts";
 import type { ContractContext } from "./contract.ts";
-import { newAlert } from "./contract-alerts.ts";
+import { newAlert } from "./new-alert.ts";
 
 // The part of the contract about the events of an alert and the definition of its rule.
 

@@ -22,7 +22,7 @@ import {
   WORDS,
 } from "./arbitrary-alert-queries.ts";
 import type { ContractContext } from "./contract.ts";
-import { newAlert } from "./contract-alerts.ts";
+import { newAlert } from "./new-alert.ts";
 import { aggregateDocuments, sortDocuments, type PlainFields } from "./reference-queries.ts";
 
 // The part of the contract about searches over alerts, which a plain evaluation defines.

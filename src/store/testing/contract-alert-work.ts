@@ -3,7 +3,7 @@ import { idMaker } from "../../lib/id.ts";
 import { DAY_MS } from "../../lib/time.ts";
 import type { Alert, Comment, TimelineEntry } from "../../model/alert.ts";
 import type { ContractContext } from "./contract.ts";
-import { newAlert } from "./contract-alerts.ts";
+import { newAlert } from "./new-alert.ts";
 
 // The part of the contract about the work on alerts in a range.
 

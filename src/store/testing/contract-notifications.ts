@@ -5,7 +5,7 @@ import type { NewNotification, NotificationReason } from "../../model/notificati
 import type { Channel } from "../../model/rule.ts";
 import { QueryRefused } from "../ports/store-errors.ts";
 import type { ContractContext } from "./contract.ts";
-import { newAlert } from "./contract-alerts.ts";
+import { newAlert } from "./new-alert.ts";
 
 // The part of the contract about notifications and the tokens that analyses have used.
 

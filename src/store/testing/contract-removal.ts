@@ -4,7 +4,7 @@ import { SYSTEM, type Alert, type TimelineEntry } from "../../model/alert.ts";
 import type { NewNotification } from "../../model/notification.ts";
 import type { Channel } from "../../model/rule.ts";
 import { identifyDefinition, type IdentifiedDefinition } from "../../model/rule-definition.ts";
-import { newAlert } from "./contract-alerts.ts";
+import { newAlert } from "./new-alert.ts";
 import type { Settlement } from "../ports/notification-store.ts";
 import type { ContractContext } from "./contract.ts";
 

@@ -6,7 +6,7 @@ import { plainRule } from "../../model/rule.fixture.ts";
 import type { DetectionProgress, SeenRow } from "../ports/detection-store.ts";
 import { RuleConflict } from "../ports/rule-store.ts";
 import type { ContractContext } from "./contract.ts";
-import { newAlert } from "./contract-alerts.ts";
+import { newAlert } from "./new-alert.ts";
 
 // The part of the contract about rules and the progress of detection.
 

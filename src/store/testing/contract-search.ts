@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { AlertSummary } from "../../model/alert.ts";
 import type { Event } from "../../model/event.ts";
-import { newAlert } from "./contract-alerts.ts";
+import { newAlert } from "./new-alert.ts";
 import type { EventFilter } from "../ports/event-engine.ts";
 import { QueryRefused } from "../ports/store-errors.ts";
 import {

@@ -39,7 +39,6 @@ export function AlertPanel(props: AlertPanelProps) {
   return (
     <div className="flex h-full flex-col">
       {/* It scrolls, so that keys must be able to reach it. */}
-      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
       <div
         key={id}
         tabIndex={0}

@@ -86,7 +86,7 @@ export function AlertList(props: ListProps) {
       <div style={{ height: virtual.getTotalSize() }} className="relative">
         {items.map(({ index, start: top }) => (
           // Keys of the list act on the cursor's row; the mouse acts on any.
-          // oxlint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/interactive-supports-focus
+          // oxlint-disable-next-line jsx-a11y/click-events-have-key-events
           <div
             key={index}
             id={rowId(index)}

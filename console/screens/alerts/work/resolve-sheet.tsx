@@ -86,7 +86,6 @@ export function ResolveSheet(props: ResolveSheetProps) {
       }
     >
       {/* Ctrl Enter sends from within a text. */}
-      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-element-interactions */}
       <form
         id="resolve"
         className="space-y-4"

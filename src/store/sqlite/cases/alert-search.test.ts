@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Position } from "../../../model/page.ts";
-import { newAlert } from "../../testing/contract-alerts.ts";
+import { newAlert } from "../../testing/new-alert.ts";
 import type { QueryContext } from "../../ports/query-context.ts";
 import { StoreUnavailable } from "../../ports/store-errors.ts";
 import { HEAVY_PER_CLIENT_MAX } from "../../queries/query-lanes.ts";

@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { Registry } from "prom-client";
 import { afterAll, expect, test } from "vitest";
 import { DAY_MS } from "../../../lib/time.ts";
-import { newAlert } from "../../testing/contract-alerts.ts";
+import { newAlert } from "../../testing/new-alert.ts";
 import type { DetectionProgress } from "../../ports/detection-store.ts";
 import { casesFile } from "../../files/layout.ts";
 import { openCaseDatabase, type SqliteCaseDatabase } from "./case-database.ts";
