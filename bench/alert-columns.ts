@@ -12,7 +12,7 @@ import { PER_PAGE_DEFAULT, PER_PAGE_MAX } from "../src/model/page.ts";
 import type { AlertFilter, AlertSort } from "../src/store/ports/alert-store.ts";
 import { AlertColumns, type AlertCells, type Selection } from "../src/store/sqlite/cases/alert-columns.ts";
 import { addAlertFields } from "../src/store/sqlite/cases/alert-row-fields.ts";
-import { ALERT_SCHEMA, AlertTables } from "../src/store/sqlite/cases/alert-tables.ts";
+import { ALERT_SCHEMA, openAlertTables } from "../src/store/sqlite/cases/alert-tables.ts";
 import { Statements } from "../src/store/sqlite/cases/prepared-statements.ts";
 import { openShared } from "../src/store/sqlite/sqlite.ts";
 import { benchAlerts, DAYS, PEOPLE, RULES, SOURCES } from "./alert-rows.ts";
@@ -409,7 +409,7 @@ function opening(name: string, folder: string): Measurement {
   for (let round = 0; round < OPENINGS; round++) {
     const today = spent(() => {
       const db = openToday(folder);
-      return [db, new AlertTables(db)] as const;
+      return [db, openAlertTables(db)] as const;
     });
     const indexed = spent(() => openIndexed(folder));
     best.ours = Math.min(best.ours, today.ms);

@@ -18,7 +18,9 @@ import { QueriesInFlight, type NumberedContext } from "../../queries/queries-in-
 import { QueryLanes, type Lane } from "../../queries/query-lanes.ts";
 import { TimeSlices } from "../../queries/time-slices.ts";
 import { openShared } from "../sqlite.ts";
-import { AlertTables, type AlertSearchText } from "./alert-tables.ts";
+import type { AlertReader, AlertSearchText } from "./alert-reader.ts";
+import { openAlertTables, type AlertTables } from "./alert-tables.ts";
+import type { AlertWriter } from "./alert-writer.ts";
 import { CASES_MIGRATIONS } from "./case-migrations.ts";
 import { NotificationTables } from "./notification-tables.ts";
 import { RuleTables } from "./rule-tables.ts";
@@ -54,7 +56,7 @@ let opened: OpenCases;
 /** The objects whose methods the main thread calls by name. */
 export type CaseParts = ReturnType<typeof partsOf>;
 
-function partsOf(alerts: AlertTables, rules: RuleTables, notifications: NotificationTables, views: ViewTables) {
+function partsOf(alerts: AlertReader, rules: RuleTables, notifications: NotificationTables, views: ViewTables) {
   return {
     alerts,
     rules: inTransactions(rules, "put", "putMany", "remove"),
@@ -69,7 +71,7 @@ function open(): void {
   const { dataDir } = workerData as CaseThreadData;
   const pragmas = `PRAGMA cache_size = -${PAGE_CACHE_KILOBYTES}; PRAGMA journal_size_limit = ${LOG_BYTES_KEPT};`;
   const db = openShared(casesFile(dataDir), CASES_MIGRATIONS, pragmas);
-  const [alerts, rules, notifications] = [new AlertTables(db), new RuleTables(db), new NotificationTables(db)];
+  const [alerts, rules, notifications] = [openAlertTables(db), new RuleTables(db), new NotificationTables(db)];
   const identity = new SqliteIdentity(casesFile(dataDir));
   opened = {
     db,
@@ -77,7 +79,7 @@ function open(): void {
     alerts,
     rules,
     notifications,
-    parts: partsOf(alerts, rules, notifications, new ViewTables(db)),
+    parts: partsOf(alerts.reader, rules, notifications, new ViewTables(db)),
   };
 }
 
@@ -120,28 +122,28 @@ function inTransactions<Tables extends object>(tables: Tables, ...writes: readon
 /** Searches for words take long if many alerts contain them: only some run at a time, and each in slices. */
 function list(
   { number, client }: NumberedContext,
-  ...[filter, position, sort, descending]: Parameters<AlertTables["list"]>
+  ...[filter, position, sort, descending]: Parameters<AlertReader["list"]>
 ): JsonText<AlertPage> | Promise<JsonText<AlertPage>> {
   const { alerts } = opened;
   const { search } = filter;
-  if (search === undefined) return alerts.list(filter, position, sort, descending);
+  if (search === undefined) return alerts.reader.list(filter, position, sort, descending);
   return inLane({ number, client }, "heavy", "search", (slices) =>
-    alerts.search(search, filter, position, { sort, descending }, slices),
+    alerts.reader.search(search, filter, position, { sort, descending }, slices),
   );
 }
 
 function ids(context: NumberedContext, filter: AlertFilter, limit: number): AlertIds | Promise<AlertIds> {
   const { alerts } = opened;
   const { search } = filter;
-  if (search === undefined) return alerts.ids(filter, limit);
-  return inLane(context, "heavy", "search", (slices) => alerts.searchIds(search, filter, limit, slices));
+  if (search === undefined) return alerts.reader.ids(filter, limit);
+  return inLane(context, "heavy", "search", (slices) => alerts.reader.searchIds(search, filter, limit, slices));
 }
 
 /** Searches that read columns alone are quick. */
 function query(context: NumberedContext, asked: AlertQuery): Promise<AlertSearchText> {
   const { alerts } = opened;
-  const lane = alerts.isHeavy(asked) ? "heavy" : "quick";
-  return inLane(context, lane, "query", (slices) => alerts.query(asked, slices));
+  const lane = alerts.reader.isHeavy(asked) ? "heavy" : "quick";
+  return inLane(context, lane, "query", (slices) => alerts.reader.query(asked, slices));
 }
 
 /** `field` is the one that is refused if the search takes too long. */
@@ -175,11 +177,11 @@ const api = {
   commit(text: string, nowMs: number): { conflicts: string[]; evicted: number; refused: number } {
     const changes = parseExact(text) as AlertChanges;
     const { alerts, rules, notifications } = opened;
-    let written: ReturnType<AlertTables["write"]> | undefined;
+    let written: ReturnType<AlertWriter["write"]> | undefined;
     let evicted = 0;
     let refused = 0;
     transact(() => {
-      written = alerts.write(changes);
+      written = alerts.writer.write(changes);
       if (written.conflicts.length > 0) return false;
       if (changes.notifications) refused = notifications.add(changes.notifications);
       if (changes.detected) evicted = rules.note(changes.detected, nowMs);
@@ -189,21 +191,21 @@ const api = {
     if (conflicts.length === 0) done();
     return { conflicts, evicted, refused };
   },
-  fillEntities(found: Parameters<AlertTables["fillEntities"]>[0]): void {
-    keep(() => opened.alerts.fillEntities(found))();
+  fillEntities(found: Parameters<AlertWriter["fillEntities"]>[0]): void {
+    keep(() => opened.alerts.writer.fillEntities(found))();
   },
   /** Removes one batch. */
   removeResolved(ms: number, fromSlot: number): { removed: number; next: number | null } {
     const { alerts, notifications } = opened;
     const { removed, next, done } = keep(() =>
-      alerts.removeResolved(ms, fromSlot, (alertId) => notifications.removeOf(alertId)),
+      alerts.writer.removeResolved(ms, fromSlot, (alertId) => notifications.removeOf(alertId)),
     );
     done();
     return { removed, next };
   },
   settle: (deliveryId: string, outcome: Settlement, nowMs: number, timeline: readonly NewTimelineEntry[]) =>
     keep(() => {
-      opened.alerts.addEntries(timeline);
+      opened.alerts.writer.addEntries(timeline);
       return opened.notifications.settle(deliveryId, outcome, nowMs);
     }),
   list,
