@@ -1,17 +1,74 @@
+import { Counter } from "prom-client";
+import { OpenedParts } from "../lib/opened-parts.ts";
+import { openEmbeddedCases } from "./embedded/embedded-cases.ts";
+import { openEmbeddedData, type EmbeddedOptions } from "./embedded/embedded-data.ts";
+import { FileWatch } from "./embedded/file-watch.ts";
+import { readPosition } from "./sqlite/cases/rule-tables.ts";
 import { openKeyDatabase } from "./sqlite/key-database.ts";
 import type { Layout } from "./files/layout.ts";
 import { lockDataFolder } from "./embedded/lock.ts";
 import { openStateDatabase } from "./sqlite/state-database.ts";
 import type { KeyStore } from "./ports/key-store.ts";
-import type { MissingDay } from "./ports/store.ts";
+import type { CasePart, DataPart, MissingDay, Store } from "./ports/store.ts";
 
 // Opens the store, or parts of it for the command line.
 
-export { openEmbedded as openStore, rebuildColumns } from "./embedded/embedded-store.ts";
-
+export { rebuildColumns } from "./embedded/embedded-data.ts";
 export { areKeysLost } from "./files/layout.ts";
 export { readStoredRules } from "./sqlite/cases/rule-tables.ts";
 export { readPlatformWord } from "./embedded/platform-word.ts";
+
+export type StoreOptions = EmbeddedOptions;
+
+export async function openStore(options: StoreOptions): Promise<Store> {
+  const { dataDir, registry, log, now = Date.now } = options;
+  const opened = new OpenedParts();
+  try {
+    const data = await openEmbeddedData(options, opened, async () => readPosition(dataDir));
+    const cases = await openEmbeddedCases({ dataDir, registry, log, now }, data, opened);
+    await data.start();
+    const watch = new FileWatch({
+      findGone: async () => (await Promise.all([data.goneFiles(), cases.goneFiles()])).flat(),
+      registry,
+      log,
+      everyMs: options.watchMs,
+    });
+    opened.add(() => watch.close());
+    new Counter({
+      name: "tocsin_questions_refused_total",
+      help: "Queries for events, alerts or flows that were refused because too many others were in flight",
+      registers: [registry],
+      async collect() {
+        this.reset();
+        this.inc((await data.refused()) + (await cases.refused()));
+      },
+    });
+    const check = async () => void (await Promise.all([data.check(), cases.check(), watch.check()]));
+    return composeStore(cases, data, { check, close: () => opened.close() });
+  } catch (error) {
+    await opened.abandon(log);
+    throw error;
+  }
+}
+
+function composeStore(cases: CasePart, data: DataPart, rest: Pick<Store, "check" | "close">): Store {
+  const { alerts, rules, detection, notifications, analysis, keys, sessions, views, exports, lists, reputations } =
+    cases;
+  const { events, flows } = data;
+  return {
+    ...{ alerts, rules, detection, notifications, analysis, keys, sessions, views, exports, lists, reputations },
+    events,
+    flows,
+    retention: {
+      notes: () => cases.retention.notes(),
+      save: (notes) => cases.retention.save(notes),
+      due: (kind, beforeMs) => (kind === "alerts" ? cases.dueAlerts(beforeMs) : data.rowsBefore(kind, beforeMs)),
+    },
+    missing: (kind, range) => data.missing(kind, range),
+    space: () => data.space(),
+    ...rest,
+  };
+}
 
 /** The keys alone, with or without a running server. */
 export function openKeyStore(dataDir: string): Promise<KeyStore & { close(): void }> {
