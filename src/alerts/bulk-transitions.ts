@@ -7,7 +7,7 @@ import type { Alerts, Transition } from "./alerts.ts";
 
 const BATCH_ALERTS = 100;
 /** Failures that are listed; more are counted. */
-const FAILURES_MAX = 500;
+export const BULK_FAILURES_MAX = 500;
 
 export interface BulkFailure {
   readonly id: string;
@@ -22,8 +22,6 @@ export interface BulkResult {
   readonly succeededCount: number;
   readonly failed: readonly BulkFailure[];
   readonly failedCount: number;
-  /** Alerts that were not attempted because the store failed. */
-  readonly skippedCount: number;
 }
 
 export interface BulkOptions {
@@ -47,7 +45,7 @@ export async function transitionInBatches(
   let failedCount = 0;
   const fail = (failures: readonly BulkFailure[]) => {
     failedCount += failures.length;
-    failed.push(...failures.slice(0, FAILURES_MAX - failed.length));
+    failed.push(...failures.slice(0, BULK_FAILURES_MAX - failed.length));
   };
   let attempted = 0;
   while (attempted < ids.length) {
@@ -65,5 +63,5 @@ export async function transitionInBatches(
     }
     await setImmediate();
   }
-  return { succeeded, succeededCount, failed, failedCount, skippedCount: ids.length - attempted };
+  return { succeeded, succeededCount, failed, failedCount };
 }

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Alerts, Transition } from "../alerts/alerts.ts";
-import { transitionInBatches, type BulkResult } from "../alerts/bulk-transitions.ts";
+import { BULK_FAILURES_MAX, transitionInBatches, type BulkResult } from "../alerts/bulk-transitions.ts";
 import { BESIDE_OTHERS } from "../lib/fault.ts";
 import { unreachable } from "../lib/unreachable.ts";
 import { BULK_ALERTS_MAX, BULK_QUERY_ALERTS_MAX } from "../model/alert.ts";
@@ -130,7 +130,7 @@ const bulkResultSchema = z
           error: z.object({ code: z.enum(["not_found", "conflict", "unavailable"]), message: z.string() }),
         }),
       )
-      .describe("the first 500"),
+      .describe(`the first ${BULK_FAILURES_MAX}`),
   })
   .meta({ id: "BulkAnswer" });
 

@@ -1,6 +1,8 @@
 import { z } from "zod";
 import { formatTime } from "../lib/time.ts";
 import {
+  CHANNEL_TESTS_MAX,
+  CHANNEL_TESTS_MS,
   TEST_OUTCOMES,
   type ChannelHealth,
   type ChannelTest,
@@ -104,7 +106,7 @@ export function channelEndpoints(options: ChannelEndpointOptions): Endpoint[] {
       summary: "Send a test message to a channel",
       description:
         "Sends one message, waits for the outcome and reports it; nothing is stored or retried. The message names the key. A " +
-        "channel is tested at most 5 times in 10 minutes, by all keys together.",
+        `channel is tested at most ${CHANNEL_TESTS_MAX} times in ${CHANNEL_TESTS_MS / 60_000} minutes, by all keys together.`,
       scopes: ["rules:write"],
       body: z.strictObject({ channel: z.enum(CHANNELS) }).meta({ id: "ChannelTesting" }),
       example: { channel: "slack" },

@@ -13,6 +13,7 @@ import { endpoint, type Endpoint } from "./endpoint.ts";
 import {
   alertsPart,
   eventsPart,
+  RELATED_EVENTS_MAX,
   relatedPart,
   seenPart,
   summaryView,
@@ -128,7 +129,8 @@ export function entityEndpoints({ store, enrich, hostnameOf, now }: EntityEndpoi
         "Events, related entities, alerts and traffic in the range, and when the entity was first and last seen at all. An " +
         "entity that no stored event names has empty parts: an address may have traffic without events. The parts are " +
         `asked for at the same time. One that takes longer than ${PART_MS_MAX / 1000} s, or that the store refuses, is null ` +
-        "and listed in `unavailable` with the reason. `related` is from the newest 1,000 events. `alerts` also needs the scope `alerts:read`; without it the part is null.",
+        `and listed in \`unavailable\` with the reason. \`related\` is from the newest ${RELATED_EVENTS_MAX.toLocaleString("en")} events. ` +
+        "`alerts` also needs the scope `alerts:read`; without it the part is null.",
       scopes: ["events:read"],
       headers: { 200: ["X-Tocsin-Incomplete"] },
       params: entityParams,

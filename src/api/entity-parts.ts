@@ -17,7 +17,7 @@ import type { Store } from "../store/ports/store.ts";
 
 const TYPES_MAX = 50;
 /** Events that are read for the entities that occur with this one. */
-const RELATED_EVENTS_MAX = 1000;
+export const RELATED_EVENTS_MAX = 1000;
 /** Of each kind. */
 const RELATED_ENTITIES_MAX = 50;
 const ALERTS_MAX = 10;

@@ -8,6 +8,10 @@ export interface ChannelHealth {
   readonly pausedUntil: number | null;
 }
 
+/** Tests of one channel within the time, whoever asks: a test must not be a way to flood people. */
+export const CHANNEL_TESTS_MAX = 5;
+export const CHANNEL_TESTS_MS = 600_000;
+
 export const TEST_OUTCOMES = ["sent", "partly", "failed", "refused"] as const;
 
 /** The result of a test message. */

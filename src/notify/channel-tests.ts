@@ -1,15 +1,17 @@
 import type { Logger } from "pino";
 import { idMaker } from "../lib/id.ts";
-import type { ChannelTest, ChannelTestResult } from "../model/channel-status.ts";
+import {
+  CHANNEL_TESTS_MAX,
+  CHANNEL_TESTS_MS,
+  type ChannelTest,
+  type ChannelTestResult,
+} from "../model/channel-status.ts";
 import type { Channel } from "../model/rule.ts";
 import { sendWithin, type ChannelSender, type ConfiguredChannels } from "./channel.ts";
 import { testMessage } from "./test-message.ts";
 
 /** Limit for one attempt: somebody waits for the answer. */
 const TEST_MS_MAX = 20_000;
-/** Tests of one channel within the window, whoever asks: a test must not be a way to flood people. */
-const TESTS_MAX = 5;
-const WINDOW_MS = 600_000;
 
 export interface ChannelTestsOptions {
   readonly channels: ConfiguredChannels;
@@ -52,14 +54,14 @@ export class ChannelTests {
     const tested = this.#tested.get(name) ?? { isInFlight: false, startedAt: [], last: null };
     this.#tested.set(name, tested);
     const at = this.#steadyNow();
-    tested.startedAt = tested.startedAt.filter((startedAt) => at - startedAt < WINDOW_MS);
+    tested.startedAt = tested.startedAt.filter((startedAt) => at - startedAt < CHANNEL_TESTS_MS);
     if (tested.isInFlight) {
       const message = `a test of the channel ${name} is in progress`;
       return { kind: "too_many", message, retryAfterSeconds: TEST_MS_MAX / 1000 };
     }
-    if (tested.startedAt.length >= TESTS_MAX) {
-      const retryAfterSeconds = Math.ceil((tested.startedAt[0]! + WINDOW_MS - at) / 1000);
-      const message = `the channel ${name} was tested ${TESTS_MAX} times within ${WINDOW_MS / 60_000} minutes, the maximum`;
+    if (tested.startedAt.length >= CHANNEL_TESTS_MAX) {
+      const retryAfterSeconds = Math.ceil((tested.startedAt[0]! + CHANNEL_TESTS_MS - at) / 1000);
+      const message = `the channel ${name} was tested ${CHANNEL_TESTS_MAX} times within ${CHANNEL_TESTS_MS / 60_000} minutes, the maximum`;
       return { kind: "too_many", message, retryAfterSeconds };
     }
     tested.startedAt.push(at);

@@ -1,6 +1,8 @@
 import { useId, useState } from "react";
-import { clock, day, timeTicks } from "../time/format.ts";
+import { clock, day } from "../time/format.ts";
 import { indexAt, stack, valueTicks, type Layer, type Series } from "./stack.ts";
+import { TimeGrid } from "./time-grid.tsx";
+import { useDragZoom } from "./use-drag-zoom.tsx";
 import { useWidth } from "./use-width.ts";
 
 interface AreaChartProps {
@@ -20,7 +22,6 @@ interface AreaChartProps {
 const LEFT = 64;
 const BOTTOM = 20;
 const TOP = 8;
-const DRAG_PIXELS_MIN = 4;
 
 /** Shades of the accent, the largest the strongest; what is left over is grey. */
 export const shadeOf = (index: number, count: number, isOther: boolean) =>
@@ -33,7 +34,6 @@ export function AreaChart(props: AreaChartProps) {
   const { label, timesMs, stepMs, series, previous, format, height = 220, onZoom, onUnzoom } = props;
   const [box, width] = useWidth<HTMLDivElement>();
   const [hover, setHover] = useState<number>();
-  const [drag, setDrag] = useState<{ start: number; end: number }>();
   const clip = useId();
   const layers = stack(series, timesMs.length);
   const most = Math.max(1e-9, ...(layers.at(-1)?.top ?? []), ...(previous ?? []));
@@ -45,12 +45,7 @@ export function AreaChart(props: AreaChartProps) {
   const y = (value: number) => TOP + plotHeight - (value / most) * plotHeight;
   const timeAt = (pixels: number) =>
     fromMs + (Math.min(Math.max(pixels - LEFT, 0), plotWidth) / plotWidth) * (toMs - fromMs);
-  const finish = () => {
-    if (drag !== undefined && Math.abs(drag.end - drag.start) >= DRAG_PIXELS_MIN) {
-      onZoom?.(timeAt(Math.min(drag.start, drag.end)), timeAt(Math.max(drag.start, drag.end)));
-    }
-    setDrag(undefined);
-  };
+  const zoom = useDragZoom({ timeAt, onZoom, onUnzoom });
   const at = hover === undefined ? undefined : indexAt(timesMs, timeAt(hover));
   return (
     <div ref={box} className="relative select-none" style={{ height }}>
@@ -61,19 +56,12 @@ export function AreaChart(props: AreaChartProps) {
           role="img"
           aria-label={label}
           className={`block ${onZoom === undefined ? "" : "cursor-crosshair"}`}
-          onPointerDown={({ nativeEvent, currentTarget, pointerId }) => {
-            if (onZoom === undefined) return;
-            currentTarget.setPointerCapture(pointerId);
-            setDrag({ start: nativeEvent.offsetX, end: nativeEvent.offsetX });
-          }}
-          onPointerMove={({ nativeEvent }) => {
-            setHover(nativeEvent.offsetX);
-            if (drag) setDrag({ ...drag, end: nativeEvent.offsetX });
+          {...zoom.handlers}
+          onPointerMove={(event) => {
+            setHover(event.nativeEvent.offsetX);
+            zoom.handlers.onPointerMove(event);
           }}
           onPointerLeave={() => setHover(undefined)}
-          onPointerUp={finish}
-          onPointerCancel={() => setDrag(undefined)}
-          onDoubleClick={onUnzoom}
         >
           <clipPath id={clip}>
             <rect x={LEFT} y={0} width={plotWidth} height={height - BOTTOM} />
@@ -86,22 +74,16 @@ export function AreaChart(props: AreaChartProps) {
               </text>
             </g>
           ))}
-          {timeTicks(fromMs, toMs, Math.max(2, plotWidth / 90)).map((tick) => (
-            <g key={tick.atMs}>
-              <line x1={x(tick.atMs)} x2={x(tick.atMs)} y1={TOP} y2={TOP + plotHeight} stroke="var(--line)" />
-              {x(tick.atMs) < width - 44 && (
-                <text
-                  x={x(tick.atMs) + 4}
-                  y={height - 6}
-                  fontSize={10.5}
-                  fontWeight={tick.isMidnight ? 550 : 400}
-                  fill="var(--ink3)"
-                >
-                  {tick.label}
-                </text>
-              )}
-            </g>
-          ))}
+          <TimeGrid
+            fromMs={fromMs}
+            toMs={toMs}
+            x={x}
+            top={TOP}
+            bottom={TOP + plotHeight}
+            baseline={height - 6}
+            ticks={plotWidth / 90}
+            right={width - 44}
+          />
           <g clipPath={`url(#${clip})`}>
             {layers.map((layer, index) => (
               <path
@@ -119,7 +101,7 @@ export function AreaChart(props: AreaChartProps) {
                 strokeDasharray="4 3"
               />
             )}
-            {at !== undefined && drag === undefined && (
+            {at !== undefined && !zoom.isDragging && (
               <line
                 x1={x(timesMs[at]! + stepMs / 2)}
                 x2={x(timesMs[at]! + stepMs / 2)}
@@ -128,20 +110,11 @@ export function AreaChart(props: AreaChartProps) {
                 stroke="var(--ink2)"
               />
             )}
-            {drag !== undefined && (
-              <rect
-                x={Math.min(drag.start, drag.end)}
-                width={Math.abs(drag.end - drag.start)}
-                y={TOP}
-                height={plotHeight}
-                fill="var(--accent)"
-                opacity={0.25}
-              />
-            )}
+            {zoom.range(TOP, plotHeight)}
           </g>
         </svg>
       )}
-      {at !== undefined && hover !== undefined && drag === undefined && (
+      {at !== undefined && hover !== undefined && !zoom.isDragging && (
         <Numbers {...props} index={at} isLeft={hover > LEFT + plotWidth / 2} />
       )}
     </div>

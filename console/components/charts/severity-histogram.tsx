@@ -1,8 +1,9 @@
-import { useState } from "react";
 import { SEVERITIES, type Severity } from "../../data/client.ts";
 import { count } from "../../text/numbers.ts";
-import { clock, day, timeTicks } from "../time/format.ts";
+import { clock, day } from "../time/format.ts";
 import { severityColor } from "../ui/severity.tsx";
+import { TimeGrid } from "./time-grid.tsx";
+import { useDragZoom } from "./use-drag-zoom.tsx";
 import { useWidth } from "./use-width.ts";
 
 export interface SeverityBucket {
@@ -23,7 +24,6 @@ interface SeverityHistogramProps {
 }
 
 const AXIS_HEIGHT = 16;
-const DRAG_PIXELS_MIN = 4;
 
 const sum = ({ counts }: SeverityBucket) => SEVERITIES.reduce((total, severity) => total + (counts[severity] ?? 0), 0);
 
@@ -31,19 +31,13 @@ const sum = ({ counts }: SeverityBucket) => SEVERITIES.reduce((total, severity) 
 export function SeverityHistogram(props: SeverityHistogramProps) {
   const { of, buckets, stepMs, fromMs, toMs, height = 60, onZoom, onUnzoom } = props;
   const [box, width] = useWidth<HTMLDivElement>();
-  const [drag, setDrag] = useState<{ start: number; end: number }>();
   const plot = height - AXIS_HEIGHT;
   const x = (atMs: number) => ((atMs - fromMs) / (toMs - fromMs)) * width;
   const timeAt = (pixels: number) =>
     fromMs + (Math.min(Math.max(pixels, 0), width) / Math.max(1, width)) * (toMs - fromMs);
   const most = Math.max(1, ...buckets.map(sum));
   const total = buckets.reduce((all, bucket) => all + sum(bucket), 0);
-  const finish = () => {
-    if (drag !== undefined && Math.abs(drag.end - drag.start) >= DRAG_PIXELS_MIN) {
-      onZoom?.(timeAt(Math.min(drag.start, drag.end)), timeAt(Math.max(drag.start, drag.end)));
-    }
-    setDrag(undefined);
-  };
+  const zoom = useDragZoom({ timeAt, onZoom, onUnzoom });
   return (
     <div ref={box} className="select-none" style={{ height }}>
       {width > 0 && (
@@ -53,32 +47,18 @@ export function SeverityHistogram(props: SeverityHistogramProps) {
           role="img"
           aria-label={`${count(total, of)} over time; the most at once: ${most}`}
           className={`block ${onZoom === undefined ? "" : "cursor-crosshair"}`}
-          onPointerDown={({ nativeEvent, currentTarget, pointerId }) => {
-            if (onZoom === undefined) return;
-            currentTarget.setPointerCapture(pointerId);
-            setDrag({ start: nativeEvent.offsetX, end: nativeEvent.offsetX });
-          }}
-          onPointerMove={({ nativeEvent }) => drag && setDrag({ ...drag, end: nativeEvent.offsetX })}
-          onPointerUp={finish}
-          onPointerCancel={() => setDrag(undefined)}
-          onDoubleClick={onUnzoom}
+          {...zoom.handlers}
         >
-          {timeTicks(fromMs, toMs, Math.max(2, width / 95)).map((tick) => (
-            <g key={tick.atMs}>
-              <line x1={x(tick.atMs)} x2={x(tick.atMs)} y1={0} y2={plot} stroke="var(--line)" />
-              {x(tick.atMs) < width - 58 && (
-                <text
-                  x={x(tick.atMs) + 4}
-                  y={height - 4}
-                  fontSize={10.5}
-                  fontWeight={tick.isMidnight ? 550 : 400}
-                  fill="var(--ink3)"
-                >
-                  {tick.label}
-                </text>
-              )}
-            </g>
-          ))}
+          <TimeGrid
+            fromMs={fromMs}
+            toMs={toMs}
+            x={x}
+            top={0}
+            bottom={plot}
+            baseline={height - 4}
+            ticks={width / 95}
+            right={width - 58}
+          />
           {buckets.map((bucket) => (
             <Bar
               key={bucket.atMs}
@@ -91,16 +71,7 @@ export function SeverityHistogram(props: SeverityHistogramProps) {
             />
           ))}
           <line x1={0} x2={width} y1={plot} y2={plot} stroke="var(--line2)" />
-          {drag !== undefined && (
-            <rect
-              x={Math.min(drag.start, drag.end)}
-              width={Math.abs(drag.end - drag.start)}
-              y={0}
-              height={plot}
-              fill="var(--accent)"
-              opacity={0.25}
-            />
-          )}
+          {zoom.range(0, plot)}
         </svg>
       )}
     </div>

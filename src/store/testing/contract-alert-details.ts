@@ -3,7 +3,7 @@ import type { Alert } from "../../model/alert.ts";
 import { ALERT_EVENTS_MAX, type EventMark } from "../../model/finding.ts";
 import { identifyDefinition, type RuleDefinition } from "../../model/rule-definition.ts";
 import type { ContractContext } from "./contract.ts";
-import { newAlert } from "./new-alert.ts";
+import { newAlert, nextAlert } from "./new-alert.ts";
 
 // The part of the contract about the events of an alert and the definition of its rule.
 
@@ -20,7 +20,6 @@ const RULE: RuleDefinition = {
 
 export function alertDetailsContract({ store, reopen }: ContractContext): void {
   const commit = (...alerts: Alert[]) => store().alerts.commit({ alerts, timeline: [] });
-  const next = (alert: Alert, more: Partial<Alert>): Alert => ({ ...alert, ...more, version: alert.version + 1 });
 
   describe("details of alerts", () => {
     test("the events of an alert are listed by time in both directions, the newest up to the limit", async () => {
@@ -29,7 +28,7 @@ export function alertDetailsContract({ store, reopen }: ContractContext): void {
       let alert = newAlert({ eventCount: 5000, relatedEvents: marks(1000, 1050) });
       await store().alerts.commit({ alerts: [alert], timeline: [] });
       for (let displaced = 999; displaced > 0; displaced -= 111) {
-        alert = next(alert, {});
+        alert = nextAlert(alert, {});
         const olderEvents = marks(displaced - 111, displaced);
         await store().alerts.commit({ alerts: [{ ...alert, olderEvents }], timeline: [] });
       }
