@@ -25,6 +25,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "store/sqlite",
     "store/duckdb",
   ],
+  "store/opensearch": ["lib", "model", "store/ports", "store/queries", "store/search"],
   "store/open-store": ["lib", "model", "store/ports", "store/files", "store/sqlite", "store/embedded"],
   collectors: ["lib", "model"],
   flows: ["lib", "model", "collectors"],

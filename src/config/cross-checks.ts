@@ -44,7 +44,34 @@ export function crossCheckFaults(settings: Settings): CrossCheckFault[] {
     const message = `has two lists with the name ${duplicate}: give each its own`;
     faults.push({ path: "enrichment.lists", because: "enrichment.lists", message });
   }
-  return [...faults, ...portFaults(settings)];
+  return [...faults, ...openSearchFaults(settings), ...portFaults(settings)];
+}
+
+function openSearchFaults({ store: { data, opensearch } }: Settings): CrossCheckFault[] {
+  const { username, password, passwordFile, tokenFile, tlsCertificate, tlsKey, awsRegion } = opensearch;
+  const faults: CrossCheckFault[] = [];
+  if (data !== "opensearch") return faults;
+  const path = (name: string) => `store.opensearch.${name}`;
+  const needs = (isMissing: boolean, name: string, because: string, why: string) => {
+    if (isMissing) faults.push(missingFault(path(name), path(because), why));
+  };
+  needs(username !== null && password === null && passwordFile === null, "password", "username", "or password_file");
+  needs(username === null && password !== null, "username", "password", "the password is that of a user");
+  needs(username === null && passwordFile !== null, "username", "password_file", "the password is that of a user");
+  needs(tlsCertificate !== null && tlsKey === null, "tls_key", "tls_certificate", "it belongs to the certificate");
+  needs(tlsKey !== null && tlsCertificate === null, "tls_certificate", "tls_key", "the key belongs to it");
+  const conflict = (both: boolean, name: string, other: string) => {
+    if (both)
+      faults.push({ path: path(name), because: path(name), message: `excludes ${path(other)}: set one of them` });
+  };
+  conflict(password !== null && passwordFile !== null, "password_file", "password");
+  conflict(tokenFile !== null && username !== null, "token_file", "username");
+  conflict(
+    awsRegion !== null && (username !== null || tokenFile !== null),
+    "aws_region",
+    username ? "username" : "token_file",
+  );
+  return faults;
 }
 
 function missingFault(path: string, because: string, why: string): CrossCheckFault {
