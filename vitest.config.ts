@@ -15,7 +15,7 @@ export default defineConfig({
     // Tests of a single part start no process that would enable it.
     setupFiles: ["test/exact-json.ts"],
     // Engines that are started for the files that need them.
-    globalSetup: ["test/cluster/shared-servers.ts"],
+    globalSetup: ["test/cluster/shared-servers.ts", "test/cluster/opensearch-setup.ts"],
     // Node loads the code as it does for the service. Vite would wrap every imported name, which slows the main thread of a
     // server down, and nothing here needs its transforms.
     experimental: { viteModuleRunner: false, nodeLoader: false },

@@ -45,7 +45,7 @@ export function crossCheckFaults(settings: Settings): CrossCheckFault[] {
     const message = `has two lists with the name ${duplicate}: give each its own`;
     faults.push({ path: "enrichment.lists", because: "enrichment.lists", message });
   }
-  return [...faults, ...postgresFaults(settings), ...portFaults(settings)];
+  return [...faults, ...postgresFaults(settings), ...openSearchFaults(settings), ...portFaults(settings)];
 }
 
 function postgresFaults({ store, postgres }: Settings): CrossCheckFault[] {
@@ -75,6 +75,33 @@ function postgresFaults({ store, postgres }: Settings): CrossCheckFault[] {
   if (tlsKey !== null && tlsCertificate === null) {
     faults.push(missingFault(at("tls_certificate"), at("tls_key"), "it belongs to the key"));
   }
+  return faults;
+}
+
+function openSearchFaults({ store: { data, opensearch } }: Settings): CrossCheckFault[] {
+  const { username, password, passwordFile, tokenFile, tlsCertificate, tlsKey, awsRegion } = opensearch;
+  const faults: CrossCheckFault[] = [];
+  if (data !== "opensearch") return faults;
+  const path = (name: string) => `store.opensearch.${name}`;
+  const needs = (isMissing: boolean, name: string, because: string, why: string) => {
+    if (isMissing) faults.push(missingFault(path(name), path(because), why));
+  };
+  needs(username !== null && password === null && passwordFile === null, "password", "username", "or password_file");
+  needs(username === null && password !== null, "username", "password", "the password is that of a user");
+  needs(username === null && passwordFile !== null, "username", "password_file", "the password is that of a user");
+  needs(tlsCertificate !== null && tlsKey === null, "tls_key", "tls_certificate", "it belongs to the certificate");
+  needs(tlsKey !== null && tlsCertificate === null, "tls_certificate", "tls_key", "the key belongs to it");
+  const conflict = (both: boolean, name: string, other: string) => {
+    if (both)
+      faults.push({ path: path(name), because: path(name), message: `excludes ${path(other)}: set one of them` });
+  };
+  conflict(password !== null && passwordFile !== null, "password_file", "password");
+  conflict(tokenFile !== null && username !== null, "token_file", "username");
+  conflict(
+    awsRegion !== null && (username !== null || tokenFile !== null),
+    "aws_region",
+    username ? "username" : "token_file",
+  );
   return faults;
 }
 

@@ -6,6 +6,7 @@ import { LOG_LEVELS } from "../lib/log-level.ts";
 import { SEVERITIES } from "../model/event.ts";
 import { isZone } from "../model/hours.ts";
 import { channelSettingShape, urlChannels } from "../notify/channels.ts";
+import { openSearchSettings } from "./opensearch-settings.ts";
 import {
   addresses,
   choice,
@@ -316,6 +317,13 @@ export const settingsSchema = z.strictObject({
       0,
       1_000_000_000_000,
     ),
+  }),
+  store: z.strictObject({
+    data: choice("engine of events and flows: embedded, in the data folder, or OpenSearch", "embedded", [
+      "embedded",
+      "opensearch",
+    ]),
+    opensearch: openSearchSettings,
   }),
   logLevel: choice("lowest level of log lines that are written", "info", LOG_LEVELS),
 });

@@ -1,0 +1,201 @@
+import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Client, type ClientOptions } from "@opensearch-project/opensearch";
+import { AwsSigv4Signer } from "@opensearch-project/opensearch/aws";
+import serializerModule from "@opensearch-project/opensearch/lib/Serializer.js";
+import type { Registry } from "prom-client";
+import { parseExact } from "../../lib/exact-json.ts";
+import { StoreUnavailable } from "../ports/store-errors.ts";
+import { readAwsCredentials } from "./aws-credentials.ts";
+import { describeError, toStoreError, type OpenSearchFailure } from "./opensearch-errors.ts";
+import { OpenSearchMetrics } from "./opensearch-metrics.ts";
+
+// Requests to OpenSearch: any of several addresses, credentials, retries with limits, metrics, errors of the store.
+
+export interface OpenSearchConnection {
+  readonly addresses: readonly string[];
+  readonly username?: string | null | undefined;
+  readonly password?: string | null | undefined;
+  readonly passwordFile?: string | null | undefined;
+  /** A file with a bearer token. It is read again after a refusal, so that tokens can be rotated. */
+  readonly tokenFile?: string | null | undefined;
+  /** Certificate authorities in PEM; default: those of Node. */
+  readonly tlsCa?: string | null | undefined;
+  readonly tlsCertificate?: string | null | undefined;
+  readonly tlsKey?: string | null | undefined;
+  /** With a region, requests are signed for AWS (SigV4). */
+  readonly awsRegion?: string | null | undefined;
+  readonly awsService?: "es" | "aoss" | undefined;
+  readonly timeoutSeconds?: number | undefined;
+  readonly retriesMax?: number | undefined;
+  /** Open connections per address. */
+  readonly connectionsMax?: number | undefined;
+  readonly compression?: boolean | undefined;
+}
+
+export interface OpenSearchRequest {
+  readonly method: "GET" | "POST" | "PUT" | "DELETE" | "HEAD";
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string | number | boolean>> | undefined;
+  /** An object is sent as JSON, a text as it is. */
+  readonly body?: object | string | undefined;
+  /** The body is lines of JSON. */
+  readonly isLines?: boolean | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly timeoutMs?: number | undefined;
+  /** Statuses that are answers, not failures. */
+  readonly ignore?: readonly number[] | undefined;
+}
+
+export interface RequestKind {
+  /** A label for metrics: `bulk`, `search`. */
+  readonly operation: string;
+  /** A query that fails by its size is refused, not unavailable, and one that takes too long is not repeated. */
+  readonly isQuery?: boolean | undefined;
+}
+
+const RETRY_MS = 100;
+const RETRY_MS_MAX = 5000;
+const TIMEOUT_SECONDS = 30;
+const RETRIES_MAX = 3;
+const CONNECTIONS_MAX = 32;
+
+/** Failures that another attempt, perhaps at another node, may not meet. */
+const TRANSIENT: readonly OpenSearchFailure[] = ["unreachable", "overloaded", "no_shard", "timeout"];
+
+export class OpenSearchClient {
+  readonly metrics: OpenSearchMetrics;
+  readonly #connection: OpenSearchConnection;
+  #client: Client;
+  readonly #closing = new AbortController();
+
+  constructor(connection: OpenSearchConnection, registry: Registry) {
+    this.#connection = connection;
+    this.metrics = new OpenSearchMetrics(registry);
+    this.#client = new Client(clientOptions(connection));
+  }
+
+  /** Sends a request and returns the body of the answer, in which integers beyond 2^53 are bigints. */
+  async send<Answer>(kind: RequestKind, request: OpenSearchRequest): Promise<Answer> {
+    const { retriesMax = RETRIES_MAX } = this.#connection;
+    const startedAt = performance.now();
+    try {
+      for (let attempt = 0; ; attempt++) {
+        try {
+          return (await this.#once(request)) as Answer;
+        } catch (error) {
+          request.signal?.throwIfAborted();
+          if (this.#closing.signal.aborted) throw new StoreUnavailable("closed", "the store is closing");
+          const description = describeError(error);
+          if (description === undefined) throw error;
+          const { failure } = description;
+          if (failure === "credentials") this.#readCredentialsAgain();
+          const mayRepeat = TRANSIENT.includes(failure) && !(failure === "timeout" && kind.isQuery);
+          if (!mayRepeat || attempt >= retriesMax) {
+            this.metrics.failed(kind.operation, failure);
+            throw toStoreError(description, error, kind.isQuery ?? false);
+          }
+          this.metrics.retried(kind.operation, failure);
+          await this.pause(attempt, request.signal);
+        }
+      }
+    } finally {
+      this.metrics.took(kind.operation, (performance.now() - startedAt) / 1000);
+    }
+  }
+
+  /** Waits before another attempt: longer each time, and not as long as others that failed at the same moment. */
+  async pause(attempt: number, signal?: AbortSignal): Promise<void> {
+    const most = Math.min(RETRY_MS_MAX, RETRY_MS * 2 ** attempt);
+    const signals = signal ? [signal, this.#closing.signal] : [this.#closing.signal];
+    try {
+      await sleep(most / 2 + (Math.random() * most) / 2, undefined, { signal: AbortSignal.any(signals) });
+    } catch {
+      signal?.throwIfAborted();
+      throw new StoreUnavailable("closed", "the store is closing");
+    }
+  }
+
+  async #once({ method, path, query, body, isLines, signal, timeoutMs, ignore }: OpenSearchRequest): Promise<unknown> {
+    signal?.throwIfAborted();
+    const sending = this.#client.transport.request(
+      {
+        method,
+        path,
+        ...(query && { querystring: { ...query } }),
+        ...(body !== undefined && (isLines ? { bulkBody: body as string } : { body: body as object })),
+      },
+      { ...(timeoutMs !== undefined && { requestTimeout: timeoutMs }), ...(ignore && { ignore: [...ignore] }) },
+    );
+    const abort = () => sending.abort();
+    signal?.addEventListener("abort", abort, { once: true });
+    try {
+      return (await sending).body;
+    } finally {
+      signal?.removeEventListener("abort", abort);
+    }
+  }
+
+  /** Tokens and passwords in files may have been replaced. Requests in flight end by themselves. */
+  #readCredentialsAgain(): void {
+    const { passwordFile, tokenFile } = this.#connection;
+    if (!passwordFile && !tokenFile) return;
+    const before = this.#client;
+    this.#client = new Client(clientOptions(this.#connection));
+    void before.close();
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#client.close();
+  }
+}
+
+function clientOptions(connection: OpenSearchConnection): ClientOptions {
+  const { addresses, timeoutSeconds = TIMEOUT_SECONDS, connectionsMax = CONNECTIONS_MAX } = connection;
+  const aws = connection.awsRegion
+    ? AwsSigv4Signer({
+        region: connection.awsRegion,
+        service: connection.awsService ?? "es",
+        getCredentials: async () => readAwsCredentials(process.env),
+      })
+    : {};
+  return {
+    ...aws,
+    nodes: [...addresses],
+    ...credentialsOf(connection),
+    ssl: tlsOf(connection),
+    requestTimeout: timeoutSeconds * 1000,
+    // Ours have a pause, a limit and a metric.
+    maxRetries: 0,
+    agent: { keepAlive: true, maxSockets: connectionsMax },
+    ...(connection.compression && { compression: "gzip" as const, suggestCompression: true }),
+    Serializer: ExactSerializer,
+  };
+}
+
+// The package's types describe the module, its code exports the class itself.
+const Serializer = serializerModule as unknown as typeof serializerModule.default;
+
+/** Keeps every digit of large integers. */
+class ExactSerializer extends Serializer {
+  override deserialize(json: string): unknown {
+    return parseExact(json);
+  }
+}
+
+function credentialsOf({ username, password, passwordFile, tokenFile }: OpenSearchConnection) {
+  if (tokenFile) return { headers: { authorization: `Bearer ${readSecret(tokenFile)}` } };
+  if (!username) return {};
+  return { auth: { username, password: passwordFile ? readSecret(passwordFile) : (password ?? "") } };
+}
+
+const readSecret = (path: string) => readFileSync(path, "utf8").trim();
+
+function tlsOf({ tlsCa, tlsCertificate, tlsKey }: OpenSearchConnection) {
+  return {
+    ...(tlsCa && { ca: readFileSync(tlsCa) }),
+    ...(tlsCertificate && { cert: readFileSync(tlsCertificate) }),
+    ...(tlsKey && { key: readFileSync(tlsKey) }),
+  };
+}

@@ -1,0 +1,50 @@
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestProject } from "vitest/node";
+import { CannotInstall } from "./opensearch-install.ts";
+import { startOpenSearch, type OpenSearchCluster } from "./opensearch.ts";
+import type { SharedOpenSearch } from "./shared-opensearch.ts";
+
+declare module "vitest" {
+  export interface ProvidedContext {
+    readonly openSearchStarter: string;
+  }
+}
+
+/** One OpenSearch for all test files of a run. It starts when the first file asks: most runs need none. */
+export default async function setup({ provide }: TestProject): Promise<() => Promise<void>> {
+  let starting: Promise<SharedOpenSearch> | undefined;
+  let cluster: OpenSearchCluster | undefined;
+  const folder = mkdtempSync(join(tmpdir(), "tocsin-opensearch-"));
+  const start = async (): Promise<SharedOpenSearch> => {
+    const running = process.env["OPENSEARCH_URL"];
+    if (running) return { url: running };
+    try {
+      cluster = await startOpenSearch({ folder });
+      return { url: cluster.urls[0]! };
+    } catch (error) {
+      if (error instanceof CannotInstall) return { missing: error.message };
+      throw error;
+    }
+  };
+  const server = createServer((_request, response) => {
+    starting ??= start();
+    starting.then(
+      (shared) => response.end(JSON.stringify(shared)),
+      (error: unknown) => response.writeHead(500).end(String(error)),
+    );
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  provide("openSearchStarter", `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  return async () => {
+    server.close();
+    server.closeAllConnections();
+    await starting?.catch(() => undefined);
+    await cluster?.kill();
+    rmSync(folder, { recursive: true, force: true });
+  };
+}
