@@ -3,6 +3,8 @@ import { OpenedParts } from "../lib/opened-parts.ts";
 import { openEmbeddedCases } from "./embedded/embedded-cases.ts";
 import { openEmbeddedData, type EmbeddedOptions } from "./embedded/embedded-data.ts";
 import { FileWatch } from "./embedded/file-watch.ts";
+import type { PostgresSettings } from "./postgres/postgres-address.ts";
+import { openPostgresCases } from "./postgres/postgres-cases.ts";
 import { readPosition } from "./sqlite/cases/rule-tables.ts";
 import { openKeyDatabase } from "./sqlite/key-database.ts";
 import type { Layout } from "./files/layout.ts";
@@ -18,14 +20,20 @@ export { areKeysLost } from "./files/layout.ts";
 export { readStoredRules } from "./sqlite/cases/rule-tables.ts";
 export { readPlatformWord } from "./embedded/platform-word.ts";
 
-export type StoreOptions = EmbeddedOptions;
+export interface StoreOptions extends EmbeddedOptions {
+  /** Keeps cases in PostgreSQL instead of the data folder. */
+  readonly postgres?: PostgresSettings | undefined;
+}
 
 export async function openStore(options: StoreOptions): Promise<Store> {
   const { dataDir, registry, log, now = Date.now } = options;
   const opened = new OpenedParts();
   try {
     const data = await openEmbeddedData(options, opened, async () => readPosition(dataDir));
-    const cases = await openEmbeddedCases({ dataDir, registry, log, now }, data, opened);
+    const embedded = await openEmbeddedCases({ dataDir, registry, log, now }, data, opened);
+    const postgres =
+      options.postgres && (await openPostgresCases({ settings: options.postgres, registry, log }, opened));
+    const cases = { ...embedded, ...postgres };
     await data.start();
     const watch = new FileWatch({
       findGone: async () => (await Promise.all([data.goneFiles(), cases.goneFiles()])).flat(),
@@ -43,7 +51,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
         this.inc((await data.refused()) + (await cases.refused()));
       },
     });
-    const check = async () => void (await Promise.all([data.check(), cases.check(), watch.check()]));
+    const checks = [data, embedded, ...(postgres ? [postgres] : []), watch];
+    const check = async () => void (await Promise.all(checks.map((part) => part.check())));
     return composeStore(cases, data, { check, close: () => opened.close() });
   } catch (error) {
     await opened.abandon(log);
@@ -52,13 +61,21 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 }
 
 function composeStore(cases: CasePart, data: DataPart, rest: Pick<Store, "check" | "close">): Store {
-  const { alerts, rules, detection, notifications, analysis, keys, sessions, views, exports, lists, reputations } =
-    cases;
-  const { events, flows } = data;
   return {
-    ...{ alerts, rules, detection, notifications, analysis, keys, sessions, views, exports, lists, reputations },
-    events,
-    flows,
+    alerts: cases.alerts,
+    rules: cases.rules,
+    detection: cases.detection,
+    notifications: cases.notifications,
+    analysis: cases.analysis,
+    keys: cases.keys,
+    sessions: cases.sessions,
+    views: cases.views,
+    exports: cases.exports,
+    lists: cases.lists,
+    reputations: cases.reputations,
+    leases: cases.leases,
+    events: data.events,
+    flows: data.flows,
     retention: {
       notes: () => cases.retention.notes(),
       save: (notes) => cases.retention.save(notes),
