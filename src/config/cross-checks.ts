@@ -78,11 +78,11 @@ function postgresFaults({ store, postgres }: Settings): CrossCheckFault[] {
   return faults;
 }
 
-function openSearchFaults({ store: { data, opensearch } }: Settings): CrossCheckFault[] {
+function openSearchFaults({ store: { data }, opensearch }: Settings): CrossCheckFault[] {
   const { username, password, passwordFile, tokenFile, tlsCertificate, tlsKey, awsRegion } = opensearch;
   const faults: CrossCheckFault[] = [];
   if (data !== "opensearch") return faults;
-  const path = (name: string) => `store.opensearch.${name}`;
+  const path = (name: string) => `opensearch.${name}`;
   const needs = (isMissing: boolean, name: string, because: string, why: string) => {
     if (isMissing) faults.push(missingFault(path(name), path(because), why));
   };

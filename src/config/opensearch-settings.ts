@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { choice, credentialOrOff, fileOr, integer, list, onOff, textOrOff } from "../lib/setting-types.ts";
 
-// The settings `store.opensearch`.
+// The settings `opensearch`.
 
 const ADDRESSES_MAX = 32;
 

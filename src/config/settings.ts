@@ -81,7 +81,12 @@ export const settingsSchema = z.strictObject({
       "embedded",
       ["embedded", "postgres"],
     ),
+    data: choice("engine of events and flows: embedded, in the data folder, or OpenSearch", "embedded", [
+      "embedded",
+      "opensearch",
+    ]),
   }),
+  opensearch: openSearchSettings,
   postgres: z.strictObject({
     url: setting(
       z.union([
@@ -317,13 +322,6 @@ export const settingsSchema = z.strictObject({
       0,
       1_000_000_000_000,
     ),
-  }),
-  store: z.strictObject({
-    data: choice("engine of events and flows: embedded, in the data folder, or OpenSearch", "embedded", [
-      "embedded",
-      "opensearch",
-    ]),
-    opensearch: openSearchSettings,
   }),
   logLevel: choice("lowest level of log lines that are written", "info", LOG_LEVELS),
 });

@@ -114,14 +114,14 @@ const SECONDS_TO_RETRY: Readonly<Partial<Record<OpenSearchFailure, number>>> = {
 const RETRY_SECONDS = 5;
 
 const MESSAGES: Readonly<Record<OpenSearchFailure, string>> = {
-  unreachable: "OpenSearch cannot be reached at any of store.opensearch.addresses",
+  unreachable: "OpenSearch cannot be reached at any of opensearch.addresses",
   timeout: "OpenSearch did not answer in time",
   overloaded: "OpenSearch is overloaded",
   read_only: "OpenSearch does not accept writes: its disk may be full",
   no_shard: "a part of the data has no copy on a running OpenSearch node",
   index_closed: "an index is closed: open it again",
   mapping: "an index has other mappings than those of its template",
-  credentials: "OpenSearch refuses the credentials of store.opensearch",
+  credentials: "OpenSearch refuses the credentials of opensearch",
   too_large: "OpenSearch refuses a request of this size",
   other: "OpenSearch could not answer",
 };
