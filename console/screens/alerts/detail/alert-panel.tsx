@@ -41,7 +41,7 @@ export function AlertPanel(props: AlertPanelProps) {
       {/* It scrolls, so that keys must be able to reach it. */}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
       <div
-        key={id}
+        key={`alert ${id}`}
         tabIndex={0}
         role="region"
         aria-label="Alert"
@@ -77,7 +77,7 @@ export function AlertPanel(props: AlertPanelProps) {
           <Timeline alert={alert} nowMs={props.nowMs} />
         </div>
       </div>
-      <CommentBox key={id} box={props.commentBox} refusal={props.refusal} onSend={commands.comment} />
+      <CommentBox key={`comment ${id}`} box={props.commentBox} refusal={props.refusal} onSend={commands.comment} />
     </div>
   );
 }
