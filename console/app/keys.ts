@@ -162,7 +162,9 @@ export function listenForKeys(): void {
     if (event.defaultPrevented || event.altKey || event.isComposing || isPressing(event)) return;
     const key = pressed(event);
     const isChord = /^(Control|Meta)\+/.test(key);
-    const mayAct = isChord || (!isTyping(event) && (getPreferences().shortcuts === "on" || key === "Escape"));
+    // Only characters can be typed, or said, by mistake: arrows, Enter and Escape work without them.
+    const isCharacter = event.key.length === 1 && !isChord;
+    const mayAct = isChord || (!isTyping(event) && (getPreferences().shortcuts === "on" || !isCharacter));
     if (!mayAct) return;
     const isSecond = firstKey !== undefined && event.timeStamp - firstKey.atMs < SECOND_KEY_MS;
     const keys = isSecond ? `${firstKey!.key} ${key}` : key;

@@ -7,11 +7,20 @@ import {
   redirect,
   type ErrorComponentProps,
 } from "@tanstack/react-router";
-import { Empty, Failure } from "../components/ui/states.tsx";
+import { EmptyScreen, Failure } from "../components/ui/states.tsx";
 import { screenSearch } from "./search-schema.ts";
 import { parseSearch, stringifySearch } from "./search-string.ts";
 import { SessionGate } from "./session/gate.tsx";
 import { Shell } from "./shell/shell.tsx";
+
+function FailedScreen({ error, reset }: ErrorComponentProps) {
+  return (
+    <main>
+      <h1 className="sr-only">Something went wrong</h1>
+      <Failure error={error as Error} onRetry={reset} />
+    </main>
+  );
+}
 
 // Every screen is a file of its own, loaded when it is first opened.
 
@@ -22,13 +31,13 @@ const root = createRootRoute({
     </SessionGate>
   ),
   notFoundComponent: () => (
-    <Empty title="There is no such page">
+    <EmptyScreen heading="Not found" title="There is no such page">
       <Link to="/alerts" className="text-accent underline">
         Go to the alerts
       </Link>
-    </Empty>
+    </EmptyScreen>
   ),
-  errorComponent: ({ error, reset }: ErrorComponentProps) => <Failure error={error as Error} onRetry={reset} />,
+  errorComponent: FailedScreen,
 });
 
 const index = createRoute({
@@ -147,7 +156,7 @@ export const router = createRouter({
   parseSearch,
   stringifySearch,
   // Within the frame, which stays: a screen that fails leaves the way to the others.
-  defaultErrorComponent: ({ error, reset }: ErrorComponentProps) => <Failure error={error as Error} onRetry={reset} />,
+  defaultErrorComponent: FailedScreen,
   defaultPreload: false,
   scrollRestoration: false,
 });

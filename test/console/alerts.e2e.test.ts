@@ -159,19 +159,54 @@ describeInBrowser("the alerts screen", () => {
     },
   );
 
-  test("an alert that somebody else resolves first is told, and nothing that was typed is lost", async () => {
+  test("two browsers resolve one alert: one wins, the other is told, and loses nothing that was typed", async () => {
     await addRule("test.conflict");
     await raise("test.conflict", ["Dock"]);
-    const other = await server.addKey({ name: "noah" });
-    const { page, close } = await open("/alerts?view=all&rule_name=test.conflict");
-    await panel(page).getByRole("button", { name: "Resolve" }).click();
-    const sheet = page.getByRole("dialog");
-    await sheet.getByLabel("Comment").fill("the cleaner");
-    const id = (await alertsOf("test.conflict"))[0]!.id;
-    await server.call("POST", `/v1/alerts/${id}/resolve`, { body: { resolution: "benign" }, key: other.secret });
-    await sheet.getByRole("button", { name: "Resolve", exact: true }).click();
-    await page.getByText(/^Resolved \d+ s ago by noah; nothing was changed$/).waitFor();
-    expect(await sheet.getByLabel("Comment").inputValue()).toBe("the cleaner");
+    const path = "/alerts?view=all&rule_name=test.conflict&group=none";
+    const noah = await server.addKey({ name: "noah" });
+    const [first, second] = await Promise.all([open(path, { key: noah.secret }), open(path)]);
+    const sheets = [first, second].map(({ page }) => page.getByRole("dialog", { name: "Resolve the alert" }));
+    for (const [index, { page }] of [first, second].entries()) {
+      await panel(page).getByRole("button", { name: "Resolve" }).click();
+      await sheets[index]!.getByLabel("Comment").fill(["the plumber", "the cleaner"][index]!);
+    }
+    await sheets[1]!.getByLabel("What was done").fill("called her");
+    await sheets[0]!.getByRole("radio", { name: /harmless/i }).check();
+    await sheets[0]!.getByRole("button", { name: "Resolve", exact: true }).click();
+    await first.page.getByText("Resolved the alert as harmless").waitFor();
+    await sheets[1]!.getByRole("button", { name: "Resolve", exact: true }).click();
+    await second.page.getByText(/^Resolved \d+ s ago by noah; nothing was changed$/).waitFor();
+    expect(await sheets[1]!.getByLabel("Comment").inputValue()).toBe("the cleaner");
+    expect(await sheets[1]!.getByLabel("What was done").inputValue()).toBe("called her");
+    await expectAccessible(second.page);
+    await second.page.keyboard.press("Escape");
+    // The loser sees the alert as it is now.
+    await panel(second.page).getByText("It was harmless").waitFor();
+    const { body } = await server.call("GET", `/v1/alerts/${(await alertsOf("test.conflict"))[0]!.id}`);
+    expect(body.data).toMatchObject({ status: "resolved", resolution: "benign" });
+    await first.close();
+    await second.close();
+  });
+
+  test("an alert that was read before is shown again alone", async () => {
+    await addRule("test.again");
+    await raise("test.again", ["Dock", "Gate"]);
+    const { page, close } = await open("/alerts?view=all&rule_name=test.again&group=none&sort=created_at");
+    for (const [key, title] of [
+      ["j", "Dock"],
+      ["k", "Gate"],
+      ["j", "Dock"],
+    ] as const) {
+      await page.keyboard.press(key);
+      await panel(page)
+        .getByRole("heading", { name: `${title} was forced` })
+        .waitFor();
+    }
+    expect(
+      await panel(page)
+        .getByRole("heading", { name: /was forced/ })
+        .count(),
+    ).toBe(1);
     await close();
   });
 

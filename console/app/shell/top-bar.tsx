@@ -6,7 +6,7 @@ import { Icon } from "../../components/ui/icons.tsx";
 import { initials } from "../../components/ui/marks.tsx";
 import { Menu } from "../../components/ui/menu.tsx";
 import { setPreference, usePreferences } from "../../data/preferences.ts";
-import { signOut, useSession } from "../../data/session.ts";
+import { signOut, useMay, useSession } from "../../data/session.ts";
 import { useLiveState, type LiveState } from "../../data/stream.ts";
 
 interface TopBarProps {
@@ -16,6 +16,8 @@ interface TopBarProps {
 
 export function TopBar({ onSearch, onKeys }: TopBarProps) {
   const zone = useZone();
+  // The stream is one of alerts.
+  const isLive = useMay("alerts:read");
   return (
     <header className="flex items-center gap-3 border-b border-line bg-panel px-4 print:hidden">
       <button
@@ -30,7 +32,7 @@ export function TopBar({ onSearch, onKeys }: TopBarProps) {
         </kbd>
       </button>
       <div className="ml-auto flex items-center gap-2">
-        <LiveMark />
+        {isLive && <LiveMark />}
         <RangePicker />
         <span className="text-2xs whitespace-nowrap text-ink3 max-md:hidden">{zoneName(zone)}</span>
         <ThemeButton />

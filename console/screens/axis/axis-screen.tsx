@@ -8,7 +8,7 @@ import { threadOf } from "../../components/axis/thread.ts";
 import { useAxisData } from "../../components/axis/use-axis-data.ts";
 import { bandOf, lengthOf, panned, viewAround, zoomed, type View } from "../../components/axis/view.ts";
 import { useNow } from "../../components/time/use-range.ts";
-import { Empty, Failure, Skeleton } from "../../components/ui/states.tsx";
+import { EmptyScreen, Failure, Skeleton } from "../../components/ui/states.tsx";
 import { alertDetailQuery } from "../../data/alerts.ts";
 import { axisAlertsQuery } from "../../data/axis.ts";
 import { useMay } from "../../data/session.ts";
@@ -33,9 +33,9 @@ const NO_EVENTS: readonly never[] = [];
 export function AxisScreen() {
   if (!useMay("events:read")) {
     return (
-      <Empty title="Your key may not see this">
+      <EmptyScreen heading="One time axis" title="Your key may not see this">
         <p>The time axis needs the scope events:read.</p>
-      </Empty>
+      </EmptyScreen>
     );
   }
   return <ReadableAxis />;
@@ -125,8 +125,8 @@ function ReadableAxis() {
           actions={actions}
         />
         {detail.isError && search.alert !== undefined && <Failure error={detail.error} />}
-        <div className="min-h-0 flex-1 overflow-x-auto overflow-y-hidden">
-          <div className="flex h-full min-w-[720px] flex-col">
+        <div className="relative min-h-0 flex-1 overflow-x-auto overflow-y-hidden">
+          <div className={`flex h-full flex-col ${data.error === null ? "min-w-[720px]" : ""}`}>
             <Overview range={overview} view={view} alerts={badAlerts} onView={setView} />
             <div
               // Lanes may be more than fit; keys must reach them.

@@ -6,11 +6,17 @@ import { handlingTimesQuery, type TimeSpan } from "../../data/home.ts";
 import { percent } from "../../text/numbers.ts";
 
 export function HandlingTimes({ span }: { span: TimeSpan }) {
-  const { data } = useQuery(handlingTimesQuery(span));
+  const { data, error } = useQuery(handlingTimesQuery(span));
+  const common = { hasFailed: error !== null && data === undefined };
   return (
     <>
-      <Average name="To the first look" now={data?.now.secondsToLook} before={data?.earlier.secondsToLook} />
-      <Average name="To closed" now={data?.now.secondsToClose} before={data?.earlier.secondsToClose} />
+      <Average
+        {...common}
+        name="To the first look"
+        now={data?.now.secondsToLook}
+        before={data?.earlier.secondsToLook}
+      />
+      <Average {...common} name="To closed" now={data?.now.secondsToClose} before={data?.earlier.secondsToClose} />
     </>
   );
 }
@@ -20,16 +26,17 @@ interface AverageProps {
   /** Undefined while it loads, null where no alert counts. */
   readonly now: number | null | undefined;
   readonly before: number | null | undefined;
+  readonly hasFailed: boolean;
 }
 
-function Average({ name, now, before }: AverageProps) {
+function Average({ name, now, before, hasFailed }: AverageProps) {
   return (
     <Panel className="min-h-28">
       <h2 className="text-xs font-semibold text-ink2">{name}</h2>
       <p className="mt-2 text-[26px] leading-none font-semibold tracking-tight">
         {now === undefined ? "" : now === null ? "no alert yet" : duration(now * 1000)}
       </p>
-      <Change now={now} before={before} />
+      {hasFailed ? <p className="text-2xs text-ink3">Could not be loaded.</p> : <Change now={now} before={before} />}
     </Panel>
   );
 }

@@ -40,7 +40,7 @@ export function AlertPanel(props: AlertPanelProps) {
     <div className="flex h-full flex-col">
       {/* It scrolls, so that keys must be able to reach it. */}
       <div
-        key={id}
+        key={`alert ${id}`}
         tabIndex={0}
         role="region"
         aria-label="Alert"
@@ -76,7 +76,7 @@ export function AlertPanel(props: AlertPanelProps) {
           <Timeline alert={alert} nowMs={props.nowMs} />
         </div>
       </div>
-      <CommentBox key={id} box={props.commentBox} refusal={props.refusal} onSend={commands.comment} />
+      <CommentBox key={`comment ${id}`} box={props.commentBox} refusal={props.refusal} onSend={commands.comment} />
     </div>
   );
 }
