@@ -62,6 +62,7 @@ const alerts = createRoute({
     "time",
     "group",
     "sort",
+    "density",
     "alert",
   ]),
   component: lazyRouteComponent(() => import("../screens/alerts/alerts-screen.tsx"), "AlertsScreen"),
@@ -69,7 +70,7 @@ const alerts = createRoute({
 const axis = createRoute({
   getParentRoute: () => root,
   path: "/axis",
-  validateSearch: screenSearch(["alert", "entity", "show"]),
+  validateSearch: screenSearch(["view", "alert", "entity", "show"]),
   component: lazyRouteComponent(() => import("../screens/axis/axis-screen.tsx"), "AxisScreen"),
 });
 const events = createRoute({

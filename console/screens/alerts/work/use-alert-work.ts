@@ -4,7 +4,7 @@ import { changeAlert, changeAlerts, type Change, type Target } from "../../../da
 import { alertDetailQuery, type AlertPage } from "../../../data/alerts.ts";
 import { answered, api, ApiError, OfflineError, type Alert, type AlertDetail } from "../../../data/client.ts";
 import { recount, replaceAlert } from "../live/use-live-alerts.ts";
-import { failureWords } from "./failure-words.ts";
+import { failureWords } from "../../../text/failure-words.ts";
 import { afterChange, bulkWords, conflictWords, doneWords, undoOf } from "./outcome-words.ts";
 
 // Changes by the reader: sent, shown, told, and taken back.
