@@ -147,6 +147,8 @@ export const router = createRouter({
   routeTree: root.addChildren([index, home, alerts, axis, events, flows, rules, sources, settings, entity]),
   parseSearch,
   stringifySearch,
+  // What a screen does not know leaves the address, too.
+  search: { strict: true },
   // Within the frame, which stays: a screen that fails leaves the way to the others.
   defaultErrorComponent: ({ error, reset }: ErrorComponentProps) => <Failure error={error as Error} onRetry={reset} />,
   defaultPreload: false,

@@ -7,7 +7,6 @@ import { TextField } from "../../components/ui/fields.tsx";
 import { Empty } from "../../components/ui/states.tsx";
 import { isAddress, setMyAddress, useMyAddress } from "../../data/me.ts";
 import { setPreference, usePreferences } from "../../data/preferences.ts";
-import { useMay } from "../../data/session.ts";
 import { siteQuery } from "../../data/site.ts";
 import { viewsQuery } from "../../data/views.ts";
 import { readList, readStoredView, toFilters, writeFilters, type Density, type FilterTexts } from "./address.ts";
@@ -27,7 +26,7 @@ export function AlertsScreen() {
   const stored = useMemo(() => views.data ?? [], [views.data]);
   const state = useMemo(() => readList(search, stored.map(readStoredView)), [search, stored]);
   const me = useMyAddress();
-  const site = useQuery({ ...siteQuery, enabled: useMay("events:read") });
+  const site = useQuery(siteQuery);
   const sources = site.data?.sources ?? [];
   const { density: ownDensity } = usePreferences();
   const density = state.density ?? ownDensity;
