@@ -92,8 +92,9 @@ export function RangePicker() {
 /** Offered for the hours that the service's settings name. */
 function SiteHourChoices({ onChoose }: { onChoose: (range: RangeSearch) => void }) {
   const { data: site } = useQuery(siteQuery);
+  const [nowMs] = useState(Date.now);
   if (site === undefined) return null;
-  const choices = siteHourRanges(site.hours, site.timezone, Date.now());
+  const choices = siteHourRanges(site.hours, site.timezone, nowMs);
   if (choices.length === 0) return null;
   return (
     <div>
