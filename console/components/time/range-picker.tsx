@@ -47,7 +47,7 @@ export function RangePicker() {
         </button>
       }
     >
-      <div className="grid w-[540px] max-w-full grid-cols-[210px_1fr] gap-4 max-md:grid-cols-1">
+      <div className="grid w-[640px] max-w-full grid-cols-[200px_1fr] gap-4 max-md:grid-cols-1">
         <div className="space-y-3">
           <ul className="space-y-0.5" aria-label="Lengths">
             {PRESETS.map((preset) => (

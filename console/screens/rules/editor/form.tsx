@@ -133,7 +133,7 @@ export function RuleForm({ rule, isNameFixed, onRule, onYaml }: RuleFormProps) {
 
 function Part({ title, children }: { title: string; children: ReactNode }) {
   return (
-    <fieldset className="space-y-3 rounded-xl border border-line bg-panel p-4">
+    <fieldset className="min-w-0 space-y-3 rounded-xl border border-line bg-panel p-4">
       <legend className="sr-only">{title}</legend>
       <h2 aria-hidden className="text-xs font-semibold">
         {title}

@@ -90,7 +90,7 @@ interface StepProps {
 function Step({ index, path, step, partNames, mayRemove, onChange }: StepProps) {
   return (
     <li className="rounded-lg border border-line p-3">
-      <div className="mb-2 grid grid-cols-[20px_minmax(0,1fr)_90px_auto_32px] items-center gap-2">
+      <div className="mb-2 grid grid-cols-[20px_minmax(0,1fr)_90px_auto_32px] items-center gap-2 max-md:grid-cols-[20px_minmax(0,1fr)_64px_32px] max-md:[&>label]:col-span-3 max-md:[&>label]:col-start-2 max-md:[&>label]:row-start-2">
         <span
           aria-hidden
           className="grid size-5 place-items-center rounded-full bg-hover text-2xs font-semibold text-ink2"
