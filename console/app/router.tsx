@@ -71,6 +71,7 @@ const alerts = createRoute({
     "time",
     "group",
     "sort",
+    "density",
     "alert",
   ]),
   component: lazyRouteComponent(() => import("../screens/alerts/alerts-screen.tsx"), "AlertsScreen"),
@@ -78,7 +79,7 @@ const alerts = createRoute({
 const axis = createRoute({
   getParentRoute: () => root,
   path: "/axis",
-  validateSearch: screenSearch(["alert", "entity", "show"]),
+  validateSearch: screenSearch(["view", "alert", "entity", "show"]),
   component: lazyRouteComponent(() => import("../screens/axis/axis-screen.tsx"), "AxisScreen"),
 });
 const events = createRoute({
@@ -155,6 +156,8 @@ export const router = createRouter({
   routeTree: root.addChildren([index, home, alerts, axis, events, flows, rules, sources, settings, entity]),
   parseSearch,
   stringifySearch,
+  // What a screen does not know leaves the address, too.
+  search: { strict: true },
   // Within the frame, which stays: a screen that fails leaves the way to the others.
   defaultErrorComponent: FailedScreen,
   defaultPreload: false,

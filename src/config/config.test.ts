@@ -35,6 +35,7 @@ test("every setting has a default", () => {
     indexPrefix: "tocsin",
     siteName: "this site",
     timezone: "UTC",
+    siteHours: "mon-fri 08:00-18:00",
     retention: { eventsDays: 365, flowsDays: 30, alertsDays: 730, shareMax: 25 },
     plans: {
       starter: { perMinute: 60, perDay: 10_000 },
@@ -95,6 +96,7 @@ test("every setting can be given as a variable and as a flag, in text", () => {
     index_prefix: ["site1", "site1"],
     site_name: ["Main Street 4", "Main Street 4"],
     timezone: ["Europe/Berlin", "Europe/Berlin"],
+    site_hours: ["mon-sat 07:30-19:00", "mon-sat 07:30-19:00"],
     "hostnames.enabled": ["off", false],
     "hostnames.resolver": ["[2001:db8::53]:5353", "[2001:db8::53]:5353"],
     "hostnames.per_second_max": ["5", 5],

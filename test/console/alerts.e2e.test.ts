@@ -228,6 +228,39 @@ describeInBrowser("the alerts screen", () => {
     await close();
   });
 
+  test("a change of many is taken back whole, except where somebody was faster", async () => {
+    await addRule("test.taken_back");
+    await raise("test.taken_back", doors(4, "Undone"));
+    const before = await alertsOf("test.taken_back");
+    const [first, second, third] = before.map(({ id }) => id);
+    await server.call("POST", `/v1/alerts/${first}/acknowledge`, { body: { assignee: "ann@example.com" } });
+    await server.call("PATCH", `/v1/alerts/${second}/tags`, { body: { add: ["night"] } });
+    const handled = await alertsOf("test.taken_back");
+    const { page, close } = await open("/alerts?view=all&rule_name=test.taken_back&group=none");
+    await page.locator("[role=row][aria-selected=true]").waitFor();
+    await page.keyboard.press("*");
+    await page.getByText("All 4 that match").waitFor();
+    await page.keyboard.press("r");
+    await page.getByRole("dialog").waitFor();
+    await page.keyboard.press("3");
+    await page.getByRole("dialog").getByLabel("Comment").fill("a drill");
+    await page
+      .getByRole("dialog")
+      .getByRole("button", { name: /^Resolve/ })
+      .click();
+    await page.getByText("Resolved 4 alerts as harmless").waitFor();
+    await server.call("POST", `/v1/alerts/${third}/reopen`, { body: {} });
+    await page.getByRole("button", { name: "Undo", exact: true }).click();
+    await page
+      .getByText(
+        "Taken back for 3 alerts; 1 stays as it is, because somebody has changed it since. The comment stays in the timeline",
+      )
+      .waitFor();
+    const same = ({ id, status, assignee, tags }: (typeof handled)[number]) => ({ id, status, assignee, tags });
+    expect((await alertsOf("test.taken_back")).map(same)).toEqual(handled.map(same));
+    await close();
+  });
+
   test("a list is read page by page, and keeps few of them", async () => {
     await addRule("test.pages");
     await raise("test.pages", doors(120, "Many"));

@@ -1,5 +1,7 @@
 import { useNavigate } from "@tanstack/react-router";
 import { RangePicker } from "../../components/time/range-picker.tsx";
+import { utcRange } from "../../components/time/range.ts";
+import { useRange } from "../../components/time/use-range.ts";
 import { useZone, zoneName } from "../../components/time/zone.ts";
 import { IconButton } from "../../components/ui/button.tsx";
 import { Icon } from "../../components/ui/icons.tsx";
@@ -18,6 +20,7 @@ export function TopBar({ onSearch, onKeys }: TopBarProps) {
   const zone = useZone();
   // The stream is one of alerts.
   const isLive = useMay("alerts:read");
+  const range = useRange();
   return (
     <header className="flex items-center gap-3 border-b border-line bg-panel px-4 print:hidden">
       <button
@@ -34,7 +37,9 @@ export function TopBar({ onSearch, onKeys }: TopBarProps) {
       <div className="ml-auto flex items-center gap-2">
         {isLive && <LiveMark />}
         <RangePicker />
-        <span className="text-2xs whitespace-nowrap text-ink3 max-md:hidden">{zoneName(zone)}</span>
+        <span title={utcRange(range)} className="text-2xs whitespace-nowrap text-ink3 max-md:hidden">
+          {zoneName(zone)}
+        </span>
         <ThemeButton />
         <Who onKeys={onKeys} />
       </div>

@@ -9,6 +9,7 @@ import { useAxisData } from "../../components/axis/use-axis-data.ts";
 import { bandOf, lengthOf, panned, viewAround, zoomed, type View } from "../../components/axis/view.ts";
 import { useNow } from "../../components/time/use-range.ts";
 import { EmptyScreen, Failure, Skeleton } from "../../components/ui/states.tsx";
+import { ScreenViews } from "../../components/views/screen-views.tsx";
 import { alertDetailQuery } from "../../data/alerts.ts";
 import { axisAlertsQuery } from "../../data/axis.ts";
 import { useMay } from "../../data/session.ts";
@@ -28,6 +29,7 @@ const HOUR_MS = 3_600_000;
 /** While following: often where seconds can be told apart. */
 const REFRESH_MS = { near: 5000, far: 60_000 };
 const ZOOM_OUT = 1.6;
+const KEPT_IN_VIEWS = ["entity", "show"];
 const NO_EVENTS: readonly never[] = [];
 
 export function AxisScreen() {
@@ -114,6 +116,15 @@ function ReadableAxis() {
     <div className="grid h-full grid-cols-[minmax(0,1fr)_372px] max-lg:grid-cols-1 max-lg:grid-rows-[auto_minmax(0,1fr)]">
       <main className="flex min-h-0 min-w-0 flex-col max-lg:max-h-[58vh]">
         <Toolbar
+          views={
+            <ScreenViews
+              screen="axis"
+              search={search}
+              names={KEPT_IN_VIEWS}
+              whole="Whole site"
+              keeps="the places and people, and how much is told"
+            />
+          }
           view={view}
           isFollowing={isFollowing}
           alert={alert}
