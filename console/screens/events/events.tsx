@@ -231,6 +231,7 @@ export function Events() {
               rows={list.rows}
               tailCount={list.tailCount}
               isAtStart={list.isAtStart}
+              isAtEnd={list.isAtEnd}
               total={total ?? 0}
               isDimmed={list.isDimmed}
               hasDay={toMs - fromMs > DAY_MS}
@@ -245,6 +246,7 @@ export function Events() {
               onReading={setReading}
               onNearEnd={list.fetchNext}
               onNearStart={list.fetchPrevious}
+              onJump={list.jumpTo}
             />
           )}
           <EventKeyHints />
