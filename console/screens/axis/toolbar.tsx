@@ -7,6 +7,7 @@ import { copyText } from "../../components/ui/copy.tsx";
 import { IconButton } from "../../components/ui/button.tsx";
 import { Icon, type IconName } from "../../components/ui/icons.tsx";
 import { SeverityBars } from "../../components/ui/severity.tsx";
+import { Skeleton } from "../../components/ui/states.tsx";
 import { showToast } from "../../components/ui/toasts.tsx";
 import type { AlertDetail } from "../../data/client.ts";
 import { absoluteRange } from "../../components/time/range.ts";
@@ -25,6 +26,8 @@ interface ToolbarProps {
   readonly view: View;
   readonly isFollowing: boolean;
   readonly alert: AlertDetail | undefined;
+  /** The address names an alert that is not known yet: its place is kept. */
+  readonly isAlertAwaited: boolean;
   readonly entities: readonly Entity[];
   readonly isFilterOpen: boolean;
   readonly onFilterOpen: (open: boolean) => void;
@@ -35,9 +38,11 @@ interface ToolbarProps {
 
 export function Toolbar(props: ToolbarProps) {
   const { view, isFollowing, alert, entities, isFilterOpen, onFilterOpen, onRemoveAlert, onEntities, actions } = props;
+  const isAwaited = alert === undefined && props.isAlertAwaited;
   return (
     <div className="flex min-h-12 shrink-0 items-center gap-x-2 gap-y-1.5 border-b border-line px-4 py-2 max-md:flex-wrap">
       <h1 className="mr-2 text-lg font-semibold tracking-tight whitespace-nowrap">One time axis</h1>
+      {isAwaited && <Skeleton className="h-7 w-80 rounded-full" />}
       {alert !== undefined && (
         <Chip name={`the alert ${alert.title}`} onRemove={onRemoveAlert}>
           <SeverityBars severity={alert.severity} size={13} />
