@@ -28,6 +28,8 @@ export const KEYS = {
   list: {
     next: { keys: ["j", "ArrowDown"], does: "next row" },
     previous: { keys: ["k", "ArrowUp"], does: "previous row" },
+    first: { keys: ["Home"], does: "first row" },
+    last: { keys: ["End"], does: "last row" },
     extendDown: { keys: ["J", "Shift+ArrowDown"], does: "select the next row too" },
     extendUp: { keys: ["K", "Shift+ArrowUp"], does: "select the previous row too" },
     openGroup: { keys: ["o"], does: "open or close the group" },

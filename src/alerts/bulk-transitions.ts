@@ -25,6 +25,8 @@ export interface BulkResult {
   readonly changed: readonly ChangedWork[];
   readonly failed: readonly BulkFailure[];
   readonly failedCount: number;
+  /** The alerts of the batch that the store refused, and of all later ones. */
+  readonly leftCount: number;
 }
 
 export interface BulkOptions {
@@ -51,10 +53,9 @@ export async function transitionInBatches(
     failedCount += failures.length;
     failed.push(...failures.slice(0, BULK_FAILURES_MAX - failed.length));
   };
-  let attempted = 0;
-  while (attempted < ids.length) {
-    const batch = ids.slice(attempted, attempted + BATCH_ALERTS);
-    attempted += batch.length;
+  let done = 0;
+  while (done < ids.length) {
+    const batch = ids.slice(done, done + BATCH_ALERTS);
     try {
       const outcome = await alerts.transitionMany(batch, transition, actor, isDryRun);
       succeededCount += outcome.succeeded.length;
@@ -62,11 +63,12 @@ export async function transitionInBatches(
       changed.push(...outcome.changed);
       fail(outcome.failed.map(({ id, refusal }) => ({ id, kind: refusal.kind, message: refusal.message })));
     } catch (error) {
-      if (!(error instanceof StoreUnavailable) || attempted === batch.length) throw error;
+      if (!(error instanceof StoreUnavailable) || done === 0) throw error;
       fail(batch.map((id) => ({ id, kind: "unavailable", message: error.message })));
       break;
     }
+    done += batch.length;
     await setImmediate();
   }
-  return { succeeded, succeededCount, changed, failed, failedCount };
+  return { succeeded, succeededCount, changed, failed, failedCount, leftCount: ids.length - done };
 }

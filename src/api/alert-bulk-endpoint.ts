@@ -279,16 +279,8 @@ function undoEndpoint({ alerts }: AlertBulkOptions, undoLog: UndoLog): Endpoint 
         undoLog.remember(key.id, [...changes.values()], id);
         throw error;
       }
-      const unavailable = result.failed.filter(({ kind }) => kind === "unavailable").length;
-      const rest = ids.slice(ids.length - result.skippedCount - unavailable);
-      const undoId =
-        result.skippedCount + unavailable === 0
-          ? null
-          : undoLog.remember(
-              key.id,
-              rest.map((alertId) => changes.get(alertId)!),
-              id,
-            );
+      const left = ids.slice(ids.length - result.leftCount).map((alertId) => changes.get(alertId)!);
+      const undoId = left.length === 0 ? null : undoLog.remember(key.id, left, id);
       return data(resultView(result, { matched: ids.length, undoId }));
     },
   });

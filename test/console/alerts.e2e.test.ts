@@ -159,6 +159,33 @@ describeInBrowser("the alerts screen", () => {
     },
   );
 
+  test.each(["rule", "none"])(
+    "the cursor's row stays at its pixel in a list shorter than the screen too, grouped by %s",
+    async (group) => {
+      const name = `test.short_${group}_${Date.now().toString(36)}`;
+      await addRule(name);
+      await raise(name, doors(3, "Before"));
+      const { page, close } = await open(`/alerts?view=all&rule_name=${name}&group=${group}`);
+      await page.locator("[role=row][aria-selected=true]").waitFor();
+      if (group === "rule") await page.keyboard.press("o");
+      await row(page, "Before 3 was forced").waitFor();
+      await page.keyboard.press("End");
+      const before = await cursorTop(page);
+      await raise(name, doors(2, "During"));
+      await page.getByRole("button", { name: "2 new alerts" }).waitFor();
+      await page.keyboard.press(".");
+      await page.getByRole("button", { name: "2 new alerts" }).waitFor({ state: "detached" });
+      const grid = page.getByRole("grid");
+      await expect.poll(() => grid.evaluate((element) => element.scrollTop)).toBe(2 * 56);
+      expect(await cursorTop(page)).toBe(before);
+      // The room below the rows is gone once it is out of sight.
+      await grid.evaluate((element) => element.scrollTo(0, 0));
+      await row(page, "During 2 was forced").waitFor();
+      await expect.poll(() => grid.evaluate((element) => element.scrollHeight - element.clientHeight)).toBe(0);
+      await close();
+    },
+  );
+
   test("two browsers resolve one alert: one wins, the other is told, and loses nothing that was typed", async () => {
     await addRule("test.conflict");
     await raise("test.conflict", ["Dock"]);

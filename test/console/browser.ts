@@ -1,18 +1,11 @@
 import type { Page } from "playwright-core";
 import { describe, expect } from "vitest";
 import { accessibilityFaults } from "./axe.ts";
-import { executablePath, setTheme, WIDTHS } from "./chromium.ts";
+import { setTheme, WIDTHS } from "./chromium.ts";
+import { executablePath } from "./launch.ts";
 
-export {
-  launchBrowser,
-  openConsole,
-  openPage,
-  setTheme,
-  settled,
-  WIDTHS,
-  type ConsolePage,
-  type Theme,
-} from "./chromium.ts";
+export { launchBrowser } from "./launch.ts";
+export { openConsole, openPage, setTheme, settled, WIDTHS, type ConsolePage, type Theme } from "./chromium.ts";
 
 /** Tests that need a browser; where there is none, their names say so. */
 export function describeInBrowser(name: string, tests: () => void): void {

@@ -8,7 +8,7 @@ import { alertGroupsQuery } from "../../data/alert-groups.ts";
 import { alertPageQuery, type AlertFilters } from "../../data/alerts.ts";
 import { useMay } from "../../data/session.ts";
 import type { FilterTexts, ListState } from "./address.ts";
-import { AlertPanel } from "./detail/alert-panel.tsx";
+import { AlertPanel, PanelSkeleton } from "./detail/alert-panel.tsx";
 import { EmptyQueue } from "./empty-queue.tsx";
 import { AlertList, ROW_HEIGHT, selectableOf } from "./list/alert-list.tsx";
 import { BulkBar } from "./list/bulk-bar.tsx";
@@ -182,6 +182,8 @@ export function Queue(props: QueueProps) {
   useKeys("list", {
     next: () => cursor.moveTo(cursor.index + 1),
     previous: () => cursor.moveTo(cursor.index - 1),
+    first: () => cursor.moveTo(0),
+    last: () => cursor.moveTo(layout.count - 1),
     extendDown: () => extend(1),
     extendUp: () => extend(-1),
     ...(cursorRow?.kind === "group" && { openGroup: () => toggleGroup(cursorRow.group.rule) }),
@@ -261,7 +263,7 @@ export function Queue(props: QueueProps) {
           <AlertKeyHints />
         )}
       </section>
-      {(shownId !== undefined || (isWide && list.isPending)) && (
+      {(shownId !== undefined || (isWide && (list.isPending || firstOfGroup.isLoading))) && (
         <aside
           aria-label="The chosen alert"
           className={
@@ -270,7 +272,9 @@ export function Queue(props: QueueProps) {
               : "absolute inset-0 z-20 bg-panel"
           }
         >
-          {shownId !== undefined && (
+          {shownId === undefined ? (
+            <PanelSkeleton />
+          ) : (
             <AlertPanel
               id={shownId}
               nowMs={nowMs}

@@ -128,6 +128,7 @@ function ReadableAxis() {
           view={view}
           isFollowing={isFollowing}
           alert={alert}
+          isAlertAwaited={search.alert !== undefined && detail.isLoading}
           entities={entities}
           isFilterOpen={isFilterOpen}
           onFilterOpen={setFilterOpen}

@@ -7,6 +7,7 @@ import { copyText } from "../../components/ui/copy.tsx";
 import { IconButton } from "../../components/ui/button.tsx";
 import { Icon, type IconName } from "../../components/ui/icons.tsx";
 import { SeverityBars } from "../../components/ui/severity.tsx";
+import { Skeleton } from "../../components/ui/states.tsx";
 import { showToast } from "../../components/ui/toasts.tsx";
 import type { AlertDetail } from "../../data/client.ts";
 import { absoluteRange } from "../../components/time/range.ts";
@@ -26,6 +27,8 @@ interface ToolbarProps {
   readonly view: View;
   readonly isFollowing: boolean;
   readonly alert: AlertDetail | undefined;
+  /** The address names an alert that is not known yet: its place is kept. */
+  readonly isAlertAwaited: boolean;
   readonly entities: readonly Entity[];
   readonly isFilterOpen: boolean;
   readonly onFilterOpen: (open: boolean) => void;
@@ -37,6 +40,7 @@ interface ToolbarProps {
 export function Toolbar(props: ToolbarProps) {
   const { views, view, isFollowing, alert, entities, isFilterOpen, onFilterOpen, onRemoveAlert, onEntities, actions } =
     props;
+  const isAwaited = alert === undefined && props.isAlertAwaited;
   return (
     <div className="shrink-0 border-b border-line px-4 pt-3 pb-2">
       <div className="flex min-w-0 items-center gap-x-3 gap-y-1.5 max-md:flex-wrap">
@@ -73,6 +77,7 @@ export function Toolbar(props: ToolbarProps) {
         </div>
       </div>
       <div className="mt-1.5 flex min-w-0 items-center gap-x-2 gap-y-1.5 max-md:flex-wrap">
+        {isAwaited && <Skeleton className="h-7 w-80 rounded-full" />}
         {alert !== undefined && (
           <Chip name={`the alert ${alert.title}`} onRemove={onRemoveAlert}>
             <SeverityBars severity={alert.severity} size={13} />

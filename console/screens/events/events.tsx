@@ -240,6 +240,7 @@ export function Events() {
               rows={list.rows}
               tailCount={list.tailCount}
               isAtStart={list.isAtStart}
+              isAtEnd={list.isAtEnd}
               total={total ?? 0}
               isDimmed={list.isDimmed}
               hasDay={toMs - fromMs > DAY_MS}
@@ -254,6 +255,7 @@ export function Events() {
               onReading={setReading}
               onNearEnd={list.fetchNext}
               onNearStart={list.fetchPrevious}
+              onJump={list.jumpTo}
             />
           )}
           <EventKeyHints />

@@ -81,7 +81,8 @@ export function AlertPanel(props: AlertPanelProps) {
   );
 }
 
-function PanelSkeleton() {
+/** An alert that is not known yet. */
+export function PanelSkeleton() {
   return (
     <div aria-busy className="space-y-5 px-5 py-4">
       <Skeleton className="h-5 w-48" />
