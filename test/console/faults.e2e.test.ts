@@ -135,10 +135,17 @@ describeInBrowser("what screens say when there is nothing, or nothing can be had
       .first()
       .waitFor();
     expect(await toggle.getAttribute("aria-checked")).toBe("true");
-    await page.getByRole("textbox").first().fill("other words");
-    await page.keyboard.press("Enter");
-    await page.getByText("The service cannot be reached.").first().waitFor({ timeout: 60_000 });
     expect((await everyLookFaults(page)).join("\n\n")).toBe("");
+    // A question that was never asked before.
+    await page.keyboard.press("Control+k");
+    await page.getByRole("option", { name: /Sources/ }).waitFor();
+    await page.keyboard.press("Escape");
+    await page
+      .getByRole("button", { name: "Watch lists" })
+      .or(page.getByRole("link", { name: "Watch lists" }))
+      .first()
+      .click();
+    await page.getByRole("alert").getByText("The service cannot be reached.").first().waitFor({ timeout: 60_000 });
     await opened.close();
   });
 
