@@ -1,15 +1,7 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { openTestServer, type TestServer } from "../api-server.ts";
-import {
-  describeInBrowser,
-  expectAccessible,
-  launchBrowser,
-  openConsole,
-  settled,
-  WIDTHS,
-  type ConsolePage,
-} from "./browser.ts";
+import { describeInBrowser, expectAccessible, launchBrowser, openConsole, type ConsolePage } from "./browser.ts";
 import type { PageOptions } from "./chromium.ts";
 
 const MARKUP = `<img src=x onerror="alert(1)">`;
@@ -405,24 +397,5 @@ detection:
     await page.getByRole("button", { name: "YAML" }).click();
     await page.getByLabel("The rule as YAML").waitFor();
     expect(await page.locator("main img, main b").count()).toBe(0);
-  });
-
-  test("no state has an accessibility fault, and nothing is wider than a phone", async () => {
-    const states = {
-      [WIDTHS.desktop]: ["/rules", "/rules?search=nothing+at+all", "/rules?rule=no.such"],
-      [WIDTHS.phone]: ["/rules", "/rules?rule=site.intrusion_across_domains", "/rules?edit=new"],
-    };
-    for (const [width, paths] of Object.entries(states)) {
-      const page = await open(paths[0]!, { width: Number(width) });
-      for (const path of paths) {
-        await page.goto(server.address + path);
-        await page.getByRole("main").waitFor();
-        await settled(page);
-        await expectAccessible(page);
-        expect(await page.evaluate(() => document.documentElement.scrollWidth), path).toBeLessThanOrEqual(
-          Number(width),
-        );
-      }
-    }
   });
 });

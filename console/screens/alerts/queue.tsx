@@ -174,7 +174,8 @@ export function Queue(props: QueueProps) {
     exceptionRefusal,
     commentBox,
     selection: hasSelection ? { selection, count: selected, filters } : undefined,
-    target: cursorRow?.kind === "alert" ? cursorRow.alert.id : shownId,
+    // An alert that a link or the way back has brought is not under the cursor.
+    target: cursorRow?.kind === "alert" && (cursor.isAhead || shownId === undefined) ? cursorRow.alert.id : shownId,
     onDone: () => setSelection(NOTHING),
     onFilters: props.onFilters,
   });

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import type { RefObject } from "react";
+import { IconButton } from "../../../components/ui/button.tsx";
 import { Score } from "../../../components/ui/marks.tsx";
 import { Empty, Failure, Skeleton } from "../../../components/ui/states.tsx";
 import { alertDetailQuery } from "../../../data/alerts.ts";
@@ -28,10 +29,19 @@ export function AlertPanel(props: AlertPanelProps) {
   const { data: alert, error, refetch } = useQuery(alertDetailQuery(id));
   if (alert === undefined) {
     if (error === null) return <PanelSkeleton />;
-    return error instanceof ApiError && error.status === 404 ? (
-      <Empty title="This alert is no longer there">Alerts are removed after the time that the site keeps them.</Empty>
-    ) : (
-      <Failure error={error} onRetry={() => void refetch()} />
+    return (
+      <>
+        {props.onBack !== undefined && (
+          <IconButton icon="chevron-left" label="Back to the queue" className="m-2" onClick={props.onBack} />
+        )}
+        {error instanceof ApiError && error.status === 404 ? (
+          <Empty title="This alert is no longer there">
+            Alerts are removed after the time that the site keeps them.
+          </Empty>
+        ) : (
+          <Failure error={error} onRetry={() => void refetch()} />
+        )}
+      </>
     );
   }
   const commands = props.commandsOf(alert);
