@@ -8,6 +8,8 @@ import { alerts } from "./alerts.ts";
 import { openBench, type Bench, type Benchmark } from "./bench.ts";
 import { collect } from "./collect.ts";
 import { compression } from "./compression.ts";
+import { consoleHistogram } from "./console-histogram.ts";
+import { consoleScroll } from "./console-scroll.ts";
 import { cursor } from "./cursor.ts";
 import { prepareDataset } from "./dataset.ts";
 import { detectGroups } from "./detect-groups.ts";
@@ -53,6 +55,8 @@ const DATASET_BENCHMARKS: Record<string, Benchmark> = {
   stream,
   simulate,
   alerts,
+  "console-scroll": consoleScroll,
+  "console-histogram": consoleHistogram,
 };
 
 /** Benchmarks with their own data. */

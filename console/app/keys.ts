@@ -28,6 +28,8 @@ export const KEYS = {
   list: {
     next: { keys: ["j", "ArrowDown"], does: "next row" },
     previous: { keys: ["k", "ArrowUp"], does: "previous row" },
+    first: { keys: ["Home"], does: "first row" },
+    last: { keys: ["End"], does: "last row" },
     extendDown: { keys: ["J", "Shift+ArrowDown"], does: "select the next row too" },
     extendUp: { keys: ["K", "Shift+ArrowUp"], does: "select the previous row too" },
     openGroup: { keys: ["o"], does: "open or close the group" },
@@ -162,7 +164,9 @@ export function listenForKeys(): void {
     if (event.defaultPrevented || event.altKey || event.isComposing || isPressing(event)) return;
     const key = pressed(event);
     const isChord = /^(Control|Meta)\+/.test(key);
-    const mayAct = isChord || (!isTyping(event) && (getPreferences().shortcuts === "on" || key === "Escape"));
+    // Only characters can be typed, or said, by mistake: arrows, Enter and Escape work without them.
+    const isCharacter = event.key.length === 1 && !isChord;
+    const mayAct = isChord || (!isTyping(event) && (getPreferences().shortcuts === "on" || !isCharacter));
     if (!mayAct) return;
     const isSecond = firstKey !== undefined && event.timeStamp - firstKey.atMs < SECOND_KEY_MS;
     const keys = isSecond ? `${firstKey!.key} ${key}` : key;

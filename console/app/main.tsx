@@ -21,10 +21,13 @@ const client: QueryClient = new QueryClient({
     queries: {
       staleTime: 15_000,
       refetchOnWindowFocus: false,
+      // What cannot be asked now is said, not held back in silence; the browser's word on the network is a guess anyway.
+      networkMode: "always",
+      refetchOnReconnect: true,
       // A refusal stays one; what is out of reach may come back.
       retry: (failures, error) => !(error instanceof ApiError && error.status < 500) && failures < 2,
     },
-    mutations: { retry: false },
+    mutations: { retry: false, networkMode: "always" },
   },
 });
 

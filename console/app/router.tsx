@@ -7,11 +7,20 @@ import {
   redirect,
   type ErrorComponentProps,
 } from "@tanstack/react-router";
-import { Empty, Failure } from "../components/ui/states.tsx";
+import { EmptyScreen, Failure } from "../components/ui/states.tsx";
 import { screenSearch } from "./search-schema.ts";
 import { parseSearch, stringifySearch } from "./search-string.ts";
 import { SessionGate } from "./session/gate.tsx";
 import { Shell } from "./shell/shell.tsx";
+
+function FailedScreen({ error, reset }: ErrorComponentProps) {
+  return (
+    <main>
+      <h1 className="sr-only">Something went wrong</h1>
+      <Failure error={error as Error} onRetry={reset} />
+    </main>
+  );
+}
 
 // Every screen is a file of its own, loaded when it is first opened.
 
@@ -22,13 +31,13 @@ const root = createRootRoute({
     </SessionGate>
   ),
   notFoundComponent: () => (
-    <Empty title="There is no such page">
+    <EmptyScreen heading="Not found" title="There is no such page">
       <Link to="/alerts" className="text-accent underline">
         Go to the alerts
       </Link>
-    </Empty>
+    </EmptyScreen>
   ),
-  errorComponent: ({ error, reset }: ErrorComponentProps) => <Failure error={error as Error} onRetry={reset} />,
+  errorComponent: FailedScreen,
 });
 
 const index = createRoute({
@@ -62,6 +71,7 @@ const alerts = createRoute({
     "time",
     "group",
     "sort",
+    "density",
     "alert",
   ]),
   component: lazyRouteComponent(() => import("../screens/alerts/alerts-screen.tsx"), "AlertsScreen"),
@@ -69,7 +79,7 @@ const alerts = createRoute({
 const axis = createRoute({
   getParentRoute: () => root,
   path: "/axis",
-  validateSearch: screenSearch(["alert", "entity", "show"]),
+  validateSearch: screenSearch(["view", "alert", "entity", "show"]),
   component: lazyRouteComponent(() => import("../screens/axis/axis-screen.tsx"), "AxisScreen"),
 });
 const events = createRoute({
@@ -146,8 +156,10 @@ export const router = createRouter({
   routeTree: root.addChildren([index, home, alerts, axis, events, flows, rules, sources, settings, entity]),
   parseSearch,
   stringifySearch,
+  // What a screen does not know leaves the address, too.
+  search: { strict: true },
   // Within the frame, which stays: a screen that fails leaves the way to the others.
-  defaultErrorComponent: ({ error, reset }: ErrorComponentProps) => <Failure error={error as Error} onRetry={reset} />,
+  defaultErrorComponent: FailedScreen,
   defaultPreload: false,
   scrollRestoration: false,
 });

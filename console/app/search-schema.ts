@@ -13,20 +13,25 @@ export function screenSearch<Name extends string>(names: readonly Name[]) {
       const value = search[name];
       if (typeof value === "string" && value !== "") known[name] = value;
     }
-    const dropped = Object.keys(search).filter(
-      (name) => !["range", "from", "to"].includes(name) && !(names as readonly string[]).includes(name),
-    );
+    const range = readRange(search);
+    const understood = new Set([...names, ...Object.keys(range)] as string[]);
+    const dropped = Object.keys(search).filter((name) => !understood.has(name) && isGiven(search[name]));
     if (dropped.length > 0) tellOnce(dropped);
-    return { ...known, ...readRange(search) } as ScreenSearch<Name>;
+    return { ...known, ...range } as ScreenSearch<Name>;
   };
 }
 
-let told = "";
+/** The console itself writes `undefined` for what it takes away. */
+const isGiven = (value: unknown) => value !== undefined && value !== "";
 
-/** The router validates the same address several times. */
+/** The router validates the same address several times at once. */
+const SAME_MS = 1000;
+let told = { text: "", atMs: 0 };
+
 function tellOnce(dropped: readonly string[]): void {
   const text = dropped.join(", ");
-  if (text === told) return;
-  told = text;
-  showToast(`Not understood in the address, and left out: ${text}`);
+  const nowMs = performance.now();
+  const isSame = text === told.text && nowMs - told.atMs < SAME_MS;
+  told = { text, atMs: nowMs };
+  if (!isSame) showToast(`Not understood in the address, and left out: ${text}`);
 }

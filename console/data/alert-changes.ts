@@ -69,11 +69,20 @@ export interface BulkResult {
   readonly failedCount: number;
   /** Matching alerts that are left. */
   readonly remaining: number;
+  /** Takes the change back, call by call. */
+  readonly undoIds: readonly string[];
 }
 
 const IDS_MAX = 500;
 
-const NOTHING_DONE: BulkResult = { succeeded: [], succeededCount: 0, failed: [], failedCount: 0, remaining: 0 };
+const NOTHING_DONE: BulkResult = {
+  succeeded: [],
+  succeededCount: 0,
+  failed: [],
+  failedCount: 0,
+  remaining: 0,
+  undoIds: [],
+};
 
 /** Changes alerts in calls of at most five hundred ids, or as many as the service takes at once for a filter. */
 export async function changeAlerts(targets: readonly Target[], change: Change): Promise<BulkResult> {
@@ -90,14 +99,30 @@ export async function changeAlerts(targets: readonly Target[], change: Change): 
   return result;
 }
 
+/** Gives the alerts back what the change took from them. Those that somebody has changed since are refused. */
+export async function undoChanges(ids: readonly string[]): Promise<BulkResult> {
+  let result = NOTHING_DONE;
+  // The latest first: an alert may be in several.
+  for (const undo_id of ids.toReversed()) {
+    const { data } = await answered(api.POST("/v1/alerts/bulk/undo", { body: { undo_id } }));
+    result = merged(result, readBulk(data));
+  }
+  return result;
+}
+
 async function bulk(which: object, change: Change): Promise<BulkResult> {
   const { data } = await answered(api.POST("/v1/alerts/bulk", { body: { ...which, ...change } as never }));
+  return readBulk(data);
+}
+
+function readBulk(data: Schemas["BulkAnswer"]): BulkResult {
   return {
     succeeded: data.succeeded,
     succeededCount: data.succeeded_count,
     failed: data.failed.map(({ id, error }) => ({ id, message: error.message })),
     failedCount: data.failed_count,
     remaining: data.remaining,
+    undoIds: data.undo_id === null ? [] : [data.undo_id],
   };
 }
 
@@ -107,4 +132,5 @@ const merged = (a: BulkResult, b: BulkResult): BulkResult => ({
   failed: [...a.failed, ...b.failed],
   failedCount: a.failedCount + b.failedCount,
   remaining: a.remaining + b.remaining,
+  undoIds: [...a.undoIds, ...b.undoIds],
 });

@@ -1,4 +1,4 @@
-import { queryOptions } from "@tanstack/react-query";
+import { queryOptions, type QueryClient } from "@tanstack/react-query";
 import { answered, api, type Alert, type AlertDetail, type Severity } from "./client.ts";
 
 // Alerts as lists, groups and counts ask for them.
@@ -40,7 +40,6 @@ export const alertPageQuery = (filters: AlertFilters, sort: AlertSort, after: st
   queryOptions({
     queryKey: ["alerts", "page", filters, sort, after, generation],
     staleTime: Number.POSITIVE_INFINITY,
-    // Pages out of sight are forgotten, so that the longest list takes no more memory than a short one.
     gcTime: 30_000,
     queryFn: async ({ signal }): Promise<AlertPage> => {
       const query = { ...filters, sort, order: "desc", limit: ALERTS_PER_PAGE, ...(after !== null && { after }) };
@@ -55,6 +54,17 @@ export const alertPageQuery = (filters: AlertFilters, sort: AlertSort, after: st
       };
     },
   });
+
+/** Pages out of sight that are kept for the way back. */
+const HIDDEN_PAGES_MAX = 20;
+
+/** Forgets the pages that were read longest ago, so that the longest list takes no more memory than a short one. */
+export function forgetHiddenPages(client: QueryClient): void {
+  const cache = client.getQueryCache();
+  const hidden = cache.findAll({ queryKey: ["alerts", "page"], type: "inactive", fetchStatus: "idle" });
+  const oldestLast = hidden.toSorted((a, b) => b.state.dataUpdatedAt - a.state.dataUpdatedAt);
+  for (const query of oldestLast.slice(HIDDEN_PAGES_MAX)) cache.remove(query);
+}
 
 export const alertCountQuery = (filters: AlertFilters) =>
   queryOptions({

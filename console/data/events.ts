@@ -61,8 +61,12 @@ const SEARCH_PAGE = 200;
 /** Pages that are kept; those far away are asked for again on the way back. */
 const PAGES_MAX = 10;
 
+/** Where a list is read from. From its end, the service is asked in the opposite order: each page is turned around already. */
+export type ListEdge = "start" | "end";
+
 export interface EventPage {
-  /** Its place: 0 for the first of all. */
+  readonly edge: ListEdge;
+  /** Its place, counted from that edge: 0 is the first page that was read. */
   readonly index: number;
   readonly events: readonly Event[];
   readonly total: number;
@@ -106,31 +110,39 @@ async function listedPage(question: EventQuestion, start: PageStart, signal: Abo
     ...(start.after !== null && { after: start.after }),
   };
   const { data, pagination } = await answered(api.GET("/v1/events", { params: { query }, signal }));
-  return { index: start.index, events: data, total: pagination.total, next: pagination.next_cursor ?? null };
+  const { total, next_cursor: next } = pagination;
+  return { edge: "start", index: start.index, events: data, total, next: next ?? null };
 }
 
 async function searchedPage(
   question: EventQuestion,
   order: EventOrder,
+  edge: ListEdge,
   start: PageStart,
   signal: AbortSignal,
 ): Promise<EventPage> {
-  const sort = { [order.field]: order.isDescending ? ("desc" as const) : ("asc" as const) };
+  const asked = edge === "start" ? order : { ...order, isDescending: !order.isDescending };
+  const sort = { [asked.field]: asked.isDescending ? ("desc" as const) : ("asc" as const) };
   const body: SearchBody = {
     query: searchQueryOf(question),
     limit: SEARCH_PAGE,
-    ...(!isNewestFirst(order) && { sort }),
+    ...(!isNewestFirst(asked) && { sort }),
     ...(start.after !== null && { after: start.after }),
   };
   const { data } = await search(body, signal);
-  return { index: start.index, events: data.results, total: data.total, next: data.next_cursor ?? null };
+  const events = edge === "start" ? data.results : data.results.toReversed();
+  return { edge, index: start.index, events, total: data.total, next: data.next_cursor ?? null };
 }
 
 const FIRST: PageStart = { after: null, index: 0, before: null };
 
-export const eventListQuery = (question: EventQuestion, order: EventOrder) =>
+/** The list with an index of words has one order only. */
+export const canReadFromEnd = (question: EventQuestion, order: EventOrder) => !usesWordIndex(question, order);
+
+/** `jumps` tells the windows of one list apart: each jump to an edge opens a new one there. */
+export const eventListQuery = (question: EventQuestion, order: EventOrder, edge: ListEdge, jumps: number) =>
   infiniteQueryOptions({
-    queryKey: ["events", "list", question, order],
+    queryKey: ["events", "list", question, order, edge, jumps],
     placeholderData: keepPreviousData,
     initialPageParam: FIRST,
     maxPages: PAGES_MAX,
@@ -140,7 +152,7 @@ export const eventListQuery = (question: EventQuestion, order: EventOrder) =>
     queryFn: ({ signal, pageParam }) =>
       usesWordIndex(question, order)
         ? listedPage(question, pageParam, signal)
-        : searchedPage(question, order, pageParam, signal),
+        : searchedPage(question, order, edge, pageParam, signal),
     getNextPageParam: ({ next }, _pages, start): PageStart | undefined =>
       next === null ? undefined : { after: next, index: start.index + 1, before: start },
     getPreviousPageParam: (_page, _pages, start): PageStart | undefined => start.before ?? undefined,

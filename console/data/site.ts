@@ -2,6 +2,10 @@ import { queryOptions } from "@tanstack/react-query";
 import { answered, api, type Schemas } from "./client.ts";
 
 export type Site = Schemas["Site"];
+/** What a key with the scope `events:read` learns. */
+export type WholeSite = Required<Site>;
+
+export const isWhole = (site: Site): site is WholeSite => site.http !== undefined;
 export type Collectors = Schemas["Collectors"];
 
 export const siteQuery = queryOptions({

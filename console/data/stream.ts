@@ -17,9 +17,18 @@ const alertListeners = new Set<AlertListener>();
 const gapListeners = new Set<GapListener>();
 const stateListeners = new Set<() => void>();
 let state: LiveState = "connecting";
+/** As the stream tells it; a browser without a network knows better, and may keep the connection open for minutes. */
+let streamState: LiveState = "connecting";
 /** The service was reached before: now it is out of reach, not slow to answer for the first time. */
 let wasLive = false;
 let isStarted = false;
+
+function settle(): void {
+  const next = navigator.onLine ? streamState : "offline";
+  if (next === state) return;
+  state = next;
+  for (const listener of stateListeners) listener();
+}
 
 function receive(message: Message): void {
   switch (message.kind) {
@@ -30,9 +39,8 @@ function receive(message: Message): void {
       for (const listener of gapListeners) listener();
       return;
     case "state":
-      if (message.state === state) return;
-      state = message.state;
-      for (const listener of stateListeners) listener();
+      streamState = message.state;
+      settle();
       return;
     default:
       message satisfies never;
@@ -69,13 +77,15 @@ function read(send: (message: Message) => void): void {
 export function startStream(): void {
   if (isStarted) return;
   isStarted = true;
+  addEventListener("offline", settle);
+  addEventListener("online", settle);
   if (!("locks" in navigator) || !("BroadcastChannel" in window)) {
     read(receive);
     return;
   }
   const channel = new BroadcastChannel("tocsin-alerts");
   channel.addEventListener("message", ({ data }) => {
-    if (data === "state?") channel.postMessage({ kind: "state", state } satisfies Message);
+    if (data === "state?") channel.postMessage({ kind: "state", state: streamState } satisfies Message);
     else receive(data as Message);
   });
   channel.postMessage("state?");

@@ -8,14 +8,24 @@ export type ViewScreen = StoredView["screen"];
 export type NewView = Schemas["NewView"];
 export type ViewPatch = Schemas["ViewPatch"];
 
-const VIEWS_MAX = 100;
+const PAGE_SIZE = 100;
+/** The views of a key and all that others share. */
+const PAGES_MAX = 11;
 
 export const viewsQuery = (screen: ViewScreen) =>
   queryOptions({
     queryKey: ["views", screen],
     staleTime: 60_000,
-    queryFn: async ({ signal }) =>
-      (await answered(api.GET("/v1/views", { params: { query: { screen, per_page: VIEWS_MAX } }, signal }))).data,
+    queryFn: async ({ signal }) => {
+      const views: StoredView[] = [];
+      for (let page = 1; page <= PAGES_MAX; page++) {
+        const query = { screen, page, per_page: PAGE_SIZE };
+        const { data, pagination } = await answered(api.GET("/v1/views", { params: { query }, signal }));
+        views.push(...data);
+        if (page * PAGE_SIZE >= pagination.total) break;
+      }
+      return views;
+    },
   });
 
 const refresh = (client: QueryClient) => client.invalidateQueries({ queryKey: ["views"] });

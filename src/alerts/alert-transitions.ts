@@ -8,6 +8,7 @@ import {
 import { ALERT_TAGS_MAX, changeTags, type TagChange } from "../model/alert-tags.ts";
 import { STATUSES, type Resolution, type Status } from "../model/alert-state.ts";
 import { unreachable } from "../lib/unreachable.ts";
+import { isSameWork, workStateOf, type WorkState } from "./work-state.ts";
 
 // Transitions that people make on an alert: the statuses that allow each, and the timeline entries that it adds.
 
@@ -24,7 +25,9 @@ export type Transition =
   | { readonly action: "reopen"; readonly comment?: string | undefined }
   | { readonly action: "assign"; readonly assignee: string | null; readonly comment?: string | undefined }
   | ({ readonly action: "tag"; readonly comment?: string | undefined } & TagChange)
-  | { readonly action: "comment"; readonly comment: string };
+  | { readonly action: "comment"; readonly comment: string }
+  /** Takes a change back, unless somebody has changed the alert since. */
+  | { readonly action: "restore"; readonly before: WorkState; readonly after: WorkState; readonly comment?: undefined };
 
 /** A transition that the alert does not allow, or an alert that does not exist. */
 export class TransitionRefused extends Error {
@@ -57,6 +60,7 @@ const ALLOWED_FROM = {
   assign: STATUSES,
   tag: STATUSES,
   comment: STATUSES,
+  restore: STATUSES,
 } as const satisfies Record<Transition["action"], readonly Status[]>;
 
 const PAST_TENSE = {
@@ -66,6 +70,7 @@ const PAST_TENSE = {
   assign: "assigned",
   tag: "tagged",
   comment: "commented",
+  restore: "restored",
 } as const;
 
 /** Returns the alert after the transition, or a refusal if its status does not allow the transition. */
@@ -79,15 +84,21 @@ export function applyTransition(
     const message = `alert ${alert.id} is ${alert.status} and cannot be ${PAST_TENSE[transition.action]}`;
     return new TransitionRefused("conflict", message);
   }
+  if (transition.action === "restore" && !isSameWork(workStateOf(alert), transition.after)) {
+    return new TransitionRefused("conflict", `alert ${alert.id} has been changed since and stays as it is`);
+  }
   const { at, actor } = context;
   const changed = changedFields(alert, transition, at);
   if ((changed.tags?.length ?? 0) > ALERT_TAGS_MAX) {
     const message = `alert ${alert.id} would have ${changed.tags!.length} tags; the maximum is ${ALERT_TAGS_MAX}`;
     return new TransitionRefused("conflict", message);
   }
-  const entries: TimelineEntry[] = [];
-  const entry = timelineEntryFor(alert, changed, transition);
-  if (entry) entries.push({ id: context.newEntryId(), at, actor, ...entry });
+  const entries: TimelineEntry[] = timelineEntriesFor(alert, changed, transition).map((entry) => ({
+    id: context.newEntryId(),
+    at,
+    actor,
+    ...entry,
+  }));
   const { comment: body } = transition;
   if (body === undefined && entries.length === 0) return { alert, entries, comment: undefined };
   if (body === undefined) return { alert: nextVersion(alert, changed), entries, comment: undefined };
@@ -131,6 +142,8 @@ function changedFields(alert: AlertSummary, transition: Transition, at: number):
       return { tags: changeTags(alert.tags ?? [], transition) };
     case "comment":
       return {};
+    case "restore":
+      return transition.before;
     default:
       return unreachable(transition);
   }
@@ -142,11 +155,40 @@ type EntryBody = TimelineEntry extends infer Each
     : never
   : never;
 
-/** The timeline entry besides the comment; undefined if only a comment was added. */
-function timelineEntryFor(
+/** The timeline entries besides the comment. */
+function timelineEntriesFor(
   before: AlertSummary,
   changed: Partial<AlertSummary>,
   transition: Transition,
+): readonly EntryBody[] {
+  if (transition.action === "restore") return entriesOfRestore(before, transition.before);
+  const entry = timelineEntryFor(before, changed, transition);
+  return entry === undefined ? [] : [entry];
+}
+
+/** A restored alert has the entries of the transitions that lead back, in the words that every reader of a timeline knows. */
+function entriesOfRestore(from: AlertSummary, to: WorkState): readonly EntryBody[] {
+  const entries: EntryBody[] = [];
+  if (from.status !== to.status) {
+    if (from.status === "resolved" || to.status === "open") entries.push({ kind: "reopened" });
+    if (to.status === "acknowledged") entries.push({ kind: "acknowledged", assignee: to.assignee });
+    if (to.status === "resolved" && to.resolution !== null) {
+      entries.push({ kind: "resolved", resolution: to.resolution, actionsTaken: to.actionsTaken });
+    }
+  }
+  if (from.assignee !== to.assignee) entries.push({ kind: "assigned", assignee: to.assignee });
+  const [known, tags] = [from.tags ?? [], to.tags ?? []];
+  const added = tags.filter((tag) => !known.includes(tag));
+  const removed = known.filter((tag) => !tags.includes(tag));
+  if (added.length + removed.length > 0) entries.push({ kind: "tagged", added, removed });
+  return entries;
+}
+
+/** Undefined if only a comment was added. */
+function timelineEntryFor(
+  before: AlertSummary,
+  changed: Partial<AlertSummary>,
+  transition: Exclude<Transition, { action: "restore" }>,
 ): EntryBody | undefined {
   switch (transition.action) {
     case "acknowledge": {

@@ -20,6 +20,7 @@ import {
   type TransitionResult,
   type TransitionContext,
 } from "./alert-transitions.ts";
+import { isSameWork, workStateOf, type ChangedWork } from "./work-state.ts";
 import { UnresolvedLimit } from "./unresolved-limit.ts";
 import {
   NO_NOTIFICATIONS,
@@ -37,11 +38,8 @@ const QUEUED_MAX = 1000;
 /** The limit for one rule. Nobody reads more, and an attacker can cause one alert per address. */
 const UNRESOLVED_MAX = 10_000;
 
-/** Transitions that notify the rule's channels. */
-const NOTIFIED_TRANSITIONS: Partial<Record<Transition["action"], NotificationReason>> = {
-  resolve: "resolved",
-  reopen: "reopened",
-};
+/** The transition of each alert of a request. */
+export type TransitionOf = (id: string) => Transition;
 
 export interface AddedException extends MadeException {
   /** Removes the exception again when the alert could not be resolved. */
@@ -72,6 +70,8 @@ export interface Annotation extends Partial<Pick<AlertSummary, "enrichment" | "a
 
 export interface BulkOutcome {
   readonly succeeded: readonly string[];
+  /** What the alerts were before and are now, of those whose status, assignee, resolution or tags changed. */
+  readonly changed: readonly ChangedWork[];
   readonly failed: readonly { readonly id: string; readonly refusal: TransitionRefused }[];
 }
 
@@ -182,32 +182,40 @@ export class Alerts {
   /** Applies the transition to each alert independently: one refusal does not affect the others. A dry run stores nothing. */
   async transitionMany(
     ids: readonly string[],
-    transition: Transition,
+    transition: Transition | TransitionOf,
     actor: string,
     isDryRun = false,
   ): Promise<BulkOutcome> {
     const { succeeded, failed } = await this.#transitionAll(ids, transition, actor, isDryRun);
-    return { succeeded: succeeded.map(({ alert }) => alert.id), failed };
+    const changed = succeeded.flatMap(({ before, alert }) => {
+      const work = { id: alert.id, before: workStateOf(before), after: workStateOf(alert) };
+      return isSameWork(work.before, work.after) ? [] : [work];
+    });
+    return { succeeded: succeeded.map(({ alert }) => alert.id), changed, failed };
   }
 
-  async #transitionAll(ids: readonly string[], transition: Transition, actor: string, isDryRun = false) {
+  async #transitionAll(ids: readonly string[], transition: Transition | TransitionOf, actor: string, isDryRun = false) {
+    const transitionOf = typeof transition === "function" ? transition : () => transition;
     const context = this.#transitionContext(actor);
     return this.#retryOnConflict(async () => {
-      const succeeded: TransitionResult[] = [];
+      const succeeded: (TransitionResult & { readonly before: AlertSummary })[] = [];
       const failed: { id: string; refusal: TransitionRefused }[] = [];
       const alerts = await this.#store.getMany(ids);
       const at = this.#now();
       for (const [i, id] of ids.entries()) {
         const alert = alerts[i];
-        const outcome = alert ? applyTransition(alert, transition, { ...context, at }) : alertNotFound(id);
+        const outcome = alert ? applyTransition(alert, transitionOf(id), { ...context, at }) : alertNotFound(id);
         if (outcome instanceof TransitionRefused) failed.push({ id, refusal: outcome });
-        else succeeded.push(outcome);
+        else succeeded.push({ ...outcome, before: alert! });
       }
       const changed = succeeded.filter(({ entries }) => entries.length > 0);
       if (isDryRun || changed.length === 0) return { succeeded, failed };
-      if (transition.action === "reopen") this.#unresolvedLimit.alertsReopened();
-      const reason = NOTIFIED_TRANSITIONS[transition.action];
-      const queued = this.#notificationsFor(reason ? changed.map(({ alert }) => ({ alert, reason })) : [], at);
+      const changes = changed.flatMap(({ before, alert }) => {
+        const reason = notificationReason(transitionOf(alert.id), before, alert);
+        return reason === undefined ? [] : [{ alert, reason }];
+      });
+      if (changes.some(({ reason }) => reason === "reopened")) this.#unresolvedLimit.alertsReopened();
+      const queued = this.#notificationsFor(changes, at);
       const timeline = changed.flatMap(({ alert, entries }) => entries.map((entry) => ({ alertId: alert.id, entry })));
       const conflicts = await this.#store.commit({
         alerts: changed.map(({ alert }) => alert),
@@ -270,6 +278,19 @@ export class Alerts {
       throw new StoreUnavailable("queue_full", "the alert is being changed by too many clients at once");
     });
   }
+}
+
+/** Why the rule's channels are notified of a transition; undefined: they are not. */
+function notificationReason(
+  { action }: Transition,
+  before: AlertSummary,
+  after: AlertSummary,
+): NotificationReason | undefined {
+  if (action === "resolve") return "resolved";
+  if (action === "reopen") return "reopened";
+  if (action !== "restore" || before.status === after.status) return undefined;
+  if (after.status === "resolved") return "resolved";
+  return before.status === "resolved" ? "reopened" : undefined;
 }
 
 function alertNotFound(id: string): TransitionRefused {

@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { StoreUnavailable } from "../store/ports/store-errors.ts";
-import type { Alerts, Transition } from "./alerts.ts";
+import type { Alerts, Transition, TransitionOf } from "./alerts.ts";
+import type { ChangedWork } from "./work-state.ts";
 
 // A transition of many alerts, in batches: detection and other people change alerts in between, and memory does not grow with
 // the number of alerts beyond their ids.
@@ -20,8 +21,12 @@ export interface BulkResult {
   /** In the order of the request, up to `listedMax`. */
   readonly succeeded: readonly string[];
   readonly succeededCount: number;
+  /** All alerts whose status, assignee, resolution or tags changed. */
+  readonly changed: readonly ChangedWork[];
   readonly failed: readonly BulkFailure[];
   readonly failedCount: number;
+  /** The alerts of the batch that the store refused, and of all later ones. */
+  readonly leftCount: number;
 }
 
 export interface BulkOptions {
@@ -36,10 +41,11 @@ export interface BulkOptions {
 export async function transitionInBatches(
   alerts: Pick<Alerts, "transitionMany">,
   ids: readonly string[],
-  transition: Transition,
+  transition: Transition | TransitionOf,
   { actor, isDryRun, listedMax }: BulkOptions,
 ): Promise<BulkResult> {
   const succeeded: string[] = [];
+  const changed: ChangedWork[] = [];
   const failed: BulkFailure[] = [];
   let succeededCount = 0;
   let failedCount = 0;
@@ -47,21 +53,22 @@ export async function transitionInBatches(
     failedCount += failures.length;
     failed.push(...failures.slice(0, BULK_FAILURES_MAX - failed.length));
   };
-  let attempted = 0;
-  while (attempted < ids.length) {
-    const batch = ids.slice(attempted, attempted + BATCH_ALERTS);
-    attempted += batch.length;
+  let done = 0;
+  while (done < ids.length) {
+    const batch = ids.slice(done, done + BATCH_ALERTS);
     try {
       const outcome = await alerts.transitionMany(batch, transition, actor, isDryRun);
       succeededCount += outcome.succeeded.length;
       succeeded.push(...outcome.succeeded.slice(0, listedMax - succeeded.length));
+      changed.push(...outcome.changed);
       fail(outcome.failed.map(({ id, refusal }) => ({ id, kind: refusal.kind, message: refusal.message })));
     } catch (error) {
-      if (!(error instanceof StoreUnavailable) || attempted === batch.length) throw error;
+      if (!(error instanceof StoreUnavailable) || done === 0) throw error;
       fail(batch.map((id) => ({ id, kind: "unavailable", message: error.message })));
       break;
     }
+    done += batch.length;
     await setImmediate();
   }
-  return { succeeded, succeededCount, failed, failedCount };
+  return { succeeded, succeededCount, changed, failed, failedCount, leftCount: ids.length - done };
 }

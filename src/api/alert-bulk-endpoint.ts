@@ -1,6 +1,8 @@
 import { z } from "zod";
 import type { Alerts, Transition } from "../alerts/alerts.ts";
 import { BULK_FAILURES_MAX, transitionInBatches, type BulkResult } from "../alerts/bulk-transitions.ts";
+import { UndoLog } from "../alerts/undo-log.ts";
+import { idMaker } from "../lib/id.ts";
 import { BESIDE_OTHERS } from "../lib/fault.ts";
 import { unreachable } from "../lib/unreachable.ts";
 import { BULK_ALERTS_MAX, BULK_QUERY_ALERTS_MAX } from "../model/alert.ts";
@@ -131,10 +133,23 @@ const bulkResultSchema = z
         }),
       )
       .describe(`the first ${BULK_FAILURES_MAX}`),
+    undo_id: z
+      .string()
+      .nullable()
+      .describe("takes the change back, see `/v1/alerts/bulk/undo`; null: nothing was changed that can be taken back"),
   })
   .meta({ id: "BulkAnswer" });
 
-function resultView(result: BulkResult, matched: number, isDryRun: boolean): z.infer<typeof bulkResultSchema> {
+interface ResultViewOptions {
+  readonly matched: number;
+  readonly isDryRun?: boolean;
+  readonly undoId?: string | null;
+}
+
+function resultView(
+  result: BulkResult,
+  { matched, isDryRun = false, undoId = null }: ResultViewOptions,
+): z.infer<typeof bulkResultSchema> {
   return {
     dry_run: isDryRun,
     matched,
@@ -143,6 +158,7 @@ function resultView(result: BulkResult, matched: number, isDryRun: boolean): z.i
     remaining: matched - result.succeededCount - result.failedCount,
     succeeded: [...result.succeeded],
     failed: result.failed.map(({ id, kind, message }) => ({ id, error: { code: kind, message } })),
+    undo_id: undoId,
   };
 }
 
@@ -150,14 +166,32 @@ export interface AlertBulkOptions {
   readonly alerts: Alerts;
   readonly store: Pick<Store, "alerts">;
   readonly querySchema: AlertQuerySchema;
+  readonly now: () => number;
 }
 
-export function alertBulkEndpoint({ alerts, store, querySchema }: AlertBulkOptions): Endpoint {
+const ANSWER_EXAMPLE = {
+  dry_run: false,
+  matched: 2,
+  succeeded_count: 1,
+  failed_count: 1,
+  remaining: 0,
+  succeeded: [ALERT_EXAMPLE.id],
+  failed: [{ id: "alt_0", error: { code: "not_found", message: "alert alt_0 does not exist" } }],
+  undo_id: "undo_019a84f2c0d17a3e8b5d4e6f7a8b9c0d",
+};
+
+export function alertBulkEndpoints(options: AlertBulkOptions): Endpoint[] {
+  const undoLog = new UndoLog({ now: options.now, newId: idMaker("undo_", options.now) });
+  return [changeEndpoint(options, undoLog), undoEndpoint(options, undoLog)];
+}
+
+function changeEndpoint({ alerts, store, querySchema }: AlertBulkOptions, undoLog: UndoLog): Endpoint {
   let running = 0;
   const change = async (ids: readonly string[], matched: number, body: BulkRequest, key: ApiKey) => {
     const options = { actor: key.name, isDryRun: body.dry_run, listedMax: SUCCEEDED_LISTED_MAX };
     const result = await transitionInBatches(alerts, ids, transitionOf(body), options);
-    return data(resultView(result, matched, body.dry_run));
+    const undoId = body.dry_run ? null : undoLog.remember(key.id, result.changed);
+    return data(resultView(result, { matched, isDryRun: body.dry_run, undoId }));
   };
   return endpoint({
     method: "POST",
@@ -177,15 +211,7 @@ export function alertBulkEndpoint({ alerts, store, querySchema }: AlertBulkOptio
       200: {
         description: "the changed and the refused alerts",
         data: bulkResultSchema,
-        example: {
-          dry_run: false,
-          matched: 2,
-          succeeded_count: 1,
-          failed_count: 1,
-          remaining: 0,
-          succeeded: [ALERT_EXAMPLE.id],
-          failed: [{ id: "alt_0", error: { code: "not_found", message: "alert alt_0 does not exist" } }],
-        },
+        example: ANSWER_EXAMPLE,
       },
     },
     handle: async ({ body, key, request }) => {
@@ -204,6 +230,58 @@ export function alertBulkEndpoint({ alerts, store, querySchema }: AlertBulkOptio
       } finally {
         running--;
       }
+    },
+  });
+}
+
+function undoEndpoint({ alerts }: AlertBulkOptions, undoLog: UndoLog): Endpoint {
+  return endpoint({
+    method: "POST",
+    path: "/v1/alerts/bulk/undo",
+    operationId: "undoAlertMove",
+    tag: "Alerts",
+    summary: "Take a change of many alerts back",
+    description:
+      "Gives each alert of the change its earlier status, assignee, resolution, actions taken and tags. An alert that somebody has " +
+      "changed since stays as it is and is listed in `failed` with the code `conflict`. Comments and the timeline stay. " +
+      "Only the key that made the change can take it back, once, for about ten minutes and until the service restarts; otherwise the " +
+      "answer is 404. If the store fails, `undo_id` takes back the rest.",
+    scopes: ["alerts:write"],
+    body: z.strictObject({ undo_id: z.string().min(1).max(ID_CHARACTERS_MAX) }).meta({ id: "BulkUndo" }),
+    example: { undo_id: ANSWER_EXAMPLE.undo_id },
+    responses: {
+      200: {
+        description: "the restored alerts and those that were left alone",
+        data: bulkResultSchema,
+        example: {
+          ...ANSWER_EXAMPLE,
+          failed: [
+            {
+              id: "alt_0",
+              error: { code: "conflict", message: "alert alt_0 has been changed since and stays as it is" },
+            },
+          ],
+          undo_id: null,
+        },
+      },
+    },
+    problems: ["not_found"],
+    handle: async ({ body: { undo_id: id }, key }) => {
+      const changes = undoLog.take(id, key.id);
+      if (!changes) throw new Problem("not_found", `${id} is no change that this key can still take back`);
+      const ids = [...changes.keys()];
+      const restore = (alertId: string): Transition => ({ action: "restore", ...changes.get(alertId)! });
+      const options = { actor: key.name, isDryRun: false, listedMax: SUCCEEDED_LISTED_MAX };
+      let result: BulkResult;
+      try {
+        result = await transitionInBatches(alerts, ids, restore, options);
+      } catch (error) {
+        undoLog.remember(key.id, [...changes.values()], id);
+        throw error;
+      }
+      const left = ids.slice(ids.length - result.leftCount).map((alertId) => changes.get(alertId)!);
+      const undoId = left.length === 0 ? null : undoLog.remember(key.id, left, id);
+      return data(resultView(result, { matched: ids.length, undoId }));
     },
   });
 }

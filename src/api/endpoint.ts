@@ -202,7 +202,8 @@ export function addEndpoint(app: FastifyInstance, spec: Endpoint, options: Endpo
         }
         const response = await spec.handle(call as never);
         // A completed change must be reported; only a read can be refused and repeated.
-        const mayRefuse = spec.scopes.every((scope) => scope.endsWith(":read"));
+        const isChange = spec.method !== "GET" && spec.scopes.length === 0;
+        const mayRefuse = !isChange && spec.scopes.every((scope) => scope.endsWith(":read"));
         if (response.kind !== "stream") {
           holdResponseMemory(options.responseMemory, response.text.length, reply.raw, { owners, mayRefuse });
         }

@@ -124,11 +124,14 @@ export function keyEndpoints({ keys, views, limits, now }: KeyEndpointOptions): 
           if (all.filter((other) => isUsable(other, at)).length >= KEYS_MAX) {
             throw new Problem("conflict", `${KEYS_MAX} keys are active, the maximum; revoke one first`);
           }
+          const ended = endedKeysToRemove(all, at);
+          if (ended.length > 0) {
+            // Nobody could read their own views any more; shared ones still serve the others.
+            await views.removeUnshared(ended);
+            limits.forget(await keys.remove(ended));
+          }
+          // Last: after a failure there is no key whose secret nobody knows.
           await keys.put(key);
-          const removed = await keys.remove(endedKeysToRemove(all, at));
-          limits.forget(removed);
-          // Nobody could read them any more; shared ones still serve the others.
-          if (removed.length > 0) await views.removeUnshared(removed);
         });
         return data({ ...view(key), key: secret }, 201);
       },

@@ -17,7 +17,7 @@ import type { RetentionStatus } from "../model/retention-status.ts";
 import type { Channel } from "../model/rule.ts";
 import type { Store } from "../store/ports/store.ts";
 import { addAdmission } from "./admission.ts";
-import { alertBulkEndpoint } from "./alert-bulk-endpoint.ts";
+import { alertBulkEndpoints } from "./alert-bulk-endpoint.ts";
 import { AlertDetails } from "./alert-detail.ts";
 import { alertEventEndpoints } from "./alert-event-endpoints.ts";
 import { alertEndpoints } from "./alert-endpoints.ts";
@@ -149,7 +149,7 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
     ...exportEndpoints(exportRunner, store, sources),
     ...alertExportEndpoints(exportRunner, store, querySchema),
     ...alertEndpoints({ alerts, store, details, sources, now }),
-    alertBulkEndpoint({ alerts, store, querySchema }),
+    ...alertBulkEndpoints({ alerts, store, querySchema, now }),
     ...alertEventEndpoints(store),
     ...alertWorkEndpoints(alerts, details),
     ...analysisEndpoints(analyse, details),

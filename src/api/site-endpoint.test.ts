@@ -55,10 +55,21 @@ test("the site lists the open collectors with the addresses at which devices rea
   expect(found.public_url).toBe("https://t.example");
 });
 
-test("the site requires the scope events:read and takes no parameter", async () => {
-  server = await openTestServer();
+test("a key without events:read learns name, version, zone, hours and sources, and nothing of the machine", async () => {
+  server = await openTestServer({ settings: { siteName: "Main Street 4", siteHours: "sun-thu 22:00-06:30" } });
   expect((await server.call("GET", "/v1/site", { key: null })).status).toBe(401);
   const { secret } = await server.addKey({ scopes: ["alerts:read"] });
-  expect((await server.call("GET", "/v1/site", { key: secret })).status).toBe(403);
+  const { status, body } = await server.call("GET", "/v1/site", { key: secret });
+  expect(status).toBe(200);
+  expect(Object.keys(body.data)).toEqual(["name", "version", "platform", "sources", "timezone", "time", "hours"]);
+  expect(body.data).toMatchObject({
+    name: "Main Street 4",
+    hours: { days: ["mon", "tue", "wed", "thu", "sun"], from: "22:00", to: "06:30" },
+  });
   expect((await server.call("GET", "/v1/site?x=1")).status).toBe(400);
+});
+
+test("hours without a time of day are whole days", async () => {
+  server = await openTestServer({ settings: { siteHours: "sat" } });
+  expect((await site()).hours).toEqual({ days: ["sat"], from: "00:00", to: "24:00" });
 });

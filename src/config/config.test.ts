@@ -47,6 +47,7 @@ test("every setting has a default", () => {
     },
     siteName: "this site",
     timezone: "UTC",
+    siteHours: "mon-fri 08:00-18:00",
     retention: { eventsDays: 365, flowsDays: 30, alertsDays: 730, shareMax: 25 },
     plans: {
       starter: { perMinute: 60, perDay: 10_000 },
@@ -131,6 +132,7 @@ test("every setting can be given as a variable and as a flag, in text", () => {
     "postgres.connect_seconds": ["10", 10],
     "postgres.statement_seconds": ["60", 60],
     timezone: ["Europe/Berlin", "Europe/Berlin"],
+    site_hours: ["mon-sat 07:30-19:00", "mon-sat 07:30-19:00"],
     "hostnames.enabled": ["off", false],
     "hostnames.resolver": ["[2001:db8::53]:5353", "[2001:db8::53]:5353"],
     "hostnames.per_second_max": ["5", 5],

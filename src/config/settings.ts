@@ -4,7 +4,7 @@ import { parseCidr } from "../lib/ip.ts";
 import { parsePostgresUrl, POSTGRES_HOSTS_MAX, POSTGRES_TLS_MODES, shownPostgresUrl } from "../lib/postgres-url.ts";
 import { LOG_LEVELS } from "../lib/log-level.ts";
 import { SEVERITIES } from "../model/event.ts";
-import { isZone } from "../model/hours.ts";
+import { isLocalHours, isZone } from "../model/hours.ts";
 import { channelSettingShape, urlChannels } from "../notify/channels.ts";
 import { openSearchSettings } from "./opensearch-settings.ts";
 import {
@@ -125,6 +125,12 @@ export const settingsSchema = z.strictObject({
     about: "time zone of the site, for night and office hours in built-in rules and for device times without a zone",
     allowed: "the name of a time zone, such as UTC or Europe/Berlin",
     fallback: "UTC",
+    read: readText,
+  }),
+  siteHours: setting(z.string().refine(isLocalHours), {
+    about: "hours in which people work at the site, in its time zone; the console offers them as ranges of time",
+    allowed: "days, hours or both, such as mon-fri 08:00-18:00; hours may run past midnight",
+    fallback: "mon-fri 08:00-18:00",
     read: readText,
   }),
   retention: z.strictObject({

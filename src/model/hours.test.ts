@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parseHours, withinHours, zoneOffset } from "./hours.ts";
+import { isLocalHours, parseHours, withinHours, zoneOffset } from "./hours.ts";
 
 const within = (text: string, time: string): boolean => {
   const hours = parseHours(text);
@@ -88,4 +88,13 @@ describe("hours", () => {
   ])("%s is refused with an explanation", (text, words) => {
     expect(parseHours(text)).toEqual({ fault: expect.stringContaining(words) });
   });
+});
+
+test("hours of a site have no zone of their own", () => {
+  for (const text of ["mon-fri 08:00-18:00", "22:00-06:00", "sat-sun", "mon 00:00-24:00"]) {
+    expect(isLocalHours(text), text).toBe(true);
+  }
+  for (const text of ["", "mon-fri 08:00-18:00 Europe/Berlin", "sat utc", "moon 08:00-18:00", "25:00-26:00", "08:00"]) {
+    expect(isLocalHours(text), text).toBe(false);
+  }
 });

@@ -2,7 +2,7 @@ import { DAY_MS } from "../lib/time.ts";
 
 // Weekly hours: `22:00-06:00`, `sat-sun`, `mon-fri 08:00-18:00 Europe/Berlin`.
 
-const DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
+export const DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
 const MINUTE_MS = 60_000;
 const DAY_MINUTES = 24 * 60;
 /** Clock changes happen at full quarters of an hour. */
@@ -45,6 +45,19 @@ export function parseHours(text: string): Hours | { readonly fault: string } {
   if (zone === undefined) return { fault: `${zoneText} is not a time zone; use one such as UTC or Europe/Berlin` };
   const days = DAYS.map((_, day) => (first <= last ? day >= first && day <= last : day >= first || day <= last));
   return { days, from, to, zone };
+}
+
+/** Hours in the zone of whoever reads them: without a zone of their own. */
+export function isLocalHours(text: string): boolean {
+  return /^(?:[a-z]{3}(?:-[a-z]{3})?)?(?:(?:^|\s)\d\d:\d\d-\d\d:\d\d)?$/.test(text) && !("fault" in parseHours(text));
+}
+
+const clockText = (minutes: number) =>
+  `${String(Math.floor(minutes / 60)).padStart(2, "0")}:${String(minutes % 60).padStart(2, "0")}`;
+
+/** The days by name, and both ends as `08:00`; an end at midnight is `24:00`. */
+export function describeHours({ days, from, to }: Hours) {
+  return { days: DAYS.filter((_, i) => days[i]), from: clockText(from), to: clockText(to) };
 }
 
 export function withinHours({ days, from, to, zone }: Hours, ms: number): boolean {

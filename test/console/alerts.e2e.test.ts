@@ -1,7 +1,7 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openTestServer, type TestServer } from "../api-server.ts";
-import { describeInBrowser, expectAccessible, launchBrowser, openConsole, setTheme, WIDTHS } from "./browser.ts";
+import { describeInBrowser, expectAccessible, launchBrowser, openConsole, WIDTHS } from "./browser.ts";
 
 describeInBrowser("the alerts screen", () => {
   let server: TestServer;
@@ -159,19 +159,94 @@ describeInBrowser("the alerts screen", () => {
     },
   );
 
-  test("an alert that somebody else resolves first is told, and nothing that was typed is lost", async () => {
+  test.each(["rule", "none"])(
+    "the cursor's row stays at its pixel in a list shorter than the screen too, grouped by %s",
+    async (group) => {
+      const name = `test.short_${group}_${Date.now().toString(36)}`;
+      await addRule(name);
+      await raise(name, doors(3, "Before"));
+      const { page, close } = await open(`/alerts?view=all&rule_name=${name}&group=${group}`);
+      await page.locator("[role=row][aria-selected=true]").waitFor();
+      if (group === "rule") await page.keyboard.press("o");
+      await row(page, "Before 3 was forced").waitFor();
+      await page.keyboard.press("End");
+      const before = await cursorTop(page);
+      await raise(name, doors(2, "During"));
+      await page.getByRole("button", { name: "2 new alerts" }).waitFor();
+      await page.keyboard.press(".");
+      await page.getByRole("button", { name: "2 new alerts" }).waitFor({ state: "detached" });
+      const grid = page.getByRole("grid");
+      await expect.poll(() => grid.evaluate((element) => element.scrollTop)).toBe(2 * 56);
+      expect(await cursorTop(page)).toBe(before);
+      // The room below the rows is gone once it is out of sight.
+      await grid.evaluate((element) => element.scrollTo(0, 0));
+      await row(page, "During 2 was forced").waitFor();
+      await expect.poll(() => grid.evaluate((element) => element.scrollHeight - element.clientHeight)).toBe(0);
+      await close();
+    },
+  );
+
+  test("two browsers resolve one alert: one wins, the other is told, and loses nothing that was typed", async () => {
     await addRule("test.conflict");
     await raise("test.conflict", ["Dock"]);
-    const other = await server.addKey({ name: "noah" });
-    const { page, close } = await open("/alerts?view=all&rule_name=test.conflict");
-    await panel(page).getByRole("button", { name: "Resolve" }).click();
-    const sheet = page.getByRole("dialog");
-    await sheet.getByLabel("Comment").fill("the cleaner");
-    const id = (await alertsOf("test.conflict"))[0]!.id;
-    await server.call("POST", `/v1/alerts/${id}/resolve`, { body: { resolution: "benign" }, key: other.secret });
-    await sheet.getByRole("button", { name: "Resolve", exact: true }).click();
-    await page.getByText(/^Resolved \d+ s ago by noah; nothing was changed$/).waitFor();
-    expect(await sheet.getByLabel("Comment").inputValue()).toBe("the cleaner");
+    const path = "/alerts?view=all&rule_name=test.conflict&group=none";
+    const noah = await server.addKey({ name: "noah" });
+    const [first, second] = await Promise.all([open(path, { key: noah.secret }), open(path)]);
+    const sheets = [first, second].map(({ page }) => page.getByRole("dialog", { name: "Resolve the alert" }));
+    for (const [index, { page }] of [first, second].entries()) {
+      await panel(page).getByRole("button", { name: "Resolve" }).click();
+      await sheets[index]!.getByLabel("Comment").fill(["the plumber", "the cleaner"][index]!);
+    }
+    await sheets[1]!.getByLabel("What was done").fill("called her");
+    await sheets[0]!.getByRole("radio", { name: /harmless/i }).check();
+    await sheets[0]!.getByRole("button", { name: "Resolve", exact: true }).click();
+    await first.page.getByText("Resolved the alert as harmless").waitFor();
+    await sheets[1]!.getByRole("button", { name: "Resolve", exact: true }).click();
+    await second.page.getByText(/^Resolved \d+ s ago by noah; nothing was changed$/).waitFor();
+    expect(await sheets[1]!.getByLabel("Comment").inputValue()).toBe("the cleaner");
+    expect(await sheets[1]!.getByLabel("What was done").inputValue()).toBe("called her");
+    await expectAccessible(second.page);
+    await second.page.keyboard.press("Escape");
+    // The loser sees the alert as it is now.
+    await panel(second.page).getByText("It was harmless").waitFor();
+    const { body } = await server.call("GET", `/v1/alerts/${(await alertsOf("test.conflict"))[0]!.id}`);
+    expect(body.data).toMatchObject({ status: "resolved", resolution: "benign" });
+    await first.close();
+    await second.close();
+  });
+
+  test("keys act on the alert that is shown, also where the way back has brought it", async () => {
+    await addRule("test.shown");
+    await raise("test.shown", ["Dock", "Gate"]);
+    const { page, close } = await open("/alerts?view=all&rule_name=test.shown&group=none&sort=created_at");
+    await page.getByRole("row").first().waitFor();
+    const dock = (await alertsOf("test.shown")).find(({ title }) => title.startsWith("Dock"))!;
+    await page.evaluate(
+      (id) => history.pushState({}, "", `${location.pathname}${location.search}&alert=${id}`),
+      dock.id,
+    );
+    await panel(page).getByRole("heading", { name: "Dock was forced" }).waitFor();
+    await page.keyboard.press("r");
+    await page.getByRole("dialog").getByText("Dock was forced").waitFor();
+    await close();
+  });
+
+  test("an alert that was read before is shown again alone", async () => {
+    await addRule("test.again");
+    await raise("test.again", ["Dock", "Gate"]);
+    const { page, close } = await open("/alerts?view=all&rule_name=test.again&group=none");
+    for (const door of ["Dock", "Gate"]) await row(page, `${door} was forced`).waitFor();
+    const titles = panel(page).getByRole("heading", { name: /was forced/ });
+    await titles.waitFor();
+    for (const key of ["j", "k", "j"]) {
+      await page.keyboard.press(key);
+      const words = await page.locator("[role=row][aria-selected=true]").innerText();
+      await panel(page)
+        .getByRole("heading", { name: /\w+ was forced/.exec(words)![0] })
+        .first()
+        .waitFor();
+    }
+    expect(await titles.count()).toBe(1);
     await close();
   });
 
@@ -190,6 +265,39 @@ describeInBrowser("the alerts screen", () => {
     await page.getByText("Tagged 120 alerts cleaner").waitFor();
     const { body } = await server.call("GET", "/v1/alerts?tag=cleaner&limit=1");
     expect(body.pagination.total).toBe(120);
+    await close();
+  });
+
+  test("a change of many is taken back whole, except where somebody was faster", async () => {
+    await addRule("test.taken_back");
+    await raise("test.taken_back", doors(4, "Undone"));
+    const before = await alertsOf("test.taken_back");
+    const [first, second, third] = before.map(({ id }) => id);
+    await server.call("POST", `/v1/alerts/${first}/acknowledge`, { body: { assignee: "ann@example.com" } });
+    await server.call("PATCH", `/v1/alerts/${second}/tags`, { body: { add: ["night"] } });
+    const handled = await alertsOf("test.taken_back");
+    const { page, close } = await open("/alerts?view=all&rule_name=test.taken_back&group=none");
+    await page.locator("[role=row][aria-selected=true]").waitFor();
+    await page.keyboard.press("*");
+    await page.getByText("All 4 that match").waitFor();
+    await page.keyboard.press("r");
+    await page.getByRole("dialog").waitFor();
+    await page.keyboard.press("3");
+    await page.getByRole("dialog").getByLabel("Comment").fill("a drill");
+    await page
+      .getByRole("dialog")
+      .getByRole("button", { name: /^Resolve/ })
+      .click();
+    await page.getByText("Resolved 4 alerts as harmless").waitFor();
+    await server.call("POST", `/v1/alerts/${third}/reopen`, { body: {} });
+    await page.getByRole("button", { name: "Undo", exact: true }).click();
+    await page
+      .getByText(
+        "Taken back for 3 alerts; 1 stays as it is, because somebody has changed it since. The comment stays in the timeline",
+      )
+      .waitFor();
+    const same = ({ id, status, assignee, tags }: (typeof handled)[number]) => ({ id, status, assignee, tags });
+    expect((await alertsOf("test.taken_back")).map(same)).toEqual(handled.map(same));
     await close();
   });
 
@@ -304,28 +412,6 @@ describeInBrowser("the alerts screen", () => {
     expect(await panel(page).getByRole("heading", { level: 2 }).first().innerText()).toContain("<img src=x");
     expect(await page.locator("img").count()).toBe(0);
     expect(faults).toEqual([]);
-    await close();
-  });
-
-  test.each(["dark", "light"] as const)("the list, an alert and its sheets are accessible, %s", async (theme) => {
-    await addRule(`test.accessible_${theme}`);
-    await raise(`test.accessible_${theme}`, doors(3));
-    const { page, close } = await open(`/alerts?view=all&rule_name=test.accessible_${theme}&group=none`, { theme });
-    await setTheme(page, theme);
-    await panel(page).getByRole("heading", { level: 2 }).first().waitFor();
-    await page.getByRole("row").nth(1).waitFor();
-    await expectAccessible(page);
-    for (const key of ["e", "i"]) {
-      await page.keyboard.press(key);
-      await page.getByRole("dialog").waitFor();
-      await expectAccessible(page);
-      await page.keyboard.press("Escape");
-      await page.getByRole("dialog").waitFor({ state: "detached" });
-    }
-    await page.keyboard.press("x");
-    await page.getByRole("button", { name: "Choose filters" }).click();
-    await page.getByRole("dialog").waitFor();
-    await expectAccessible(page);
     await close();
   });
 });

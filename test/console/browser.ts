@@ -1,18 +1,11 @@
-import { AxeBuilder } from "@axe-core/playwright";
 import type { Page } from "playwright-core";
 import { describe, expect } from "vitest";
-import { executablePath, setTheme } from "./chromium.ts";
+import { accessibilityFaults } from "./axe.ts";
+import { setTheme, WIDTHS } from "./chromium.ts";
+import { executablePath } from "./launch.ts";
 
-export {
-  launchBrowser,
-  openConsole,
-  openPage,
-  setTheme,
-  settled,
-  WIDTHS,
-  type ConsolePage,
-  type Theme,
-} from "./chromium.ts";
+export { launchBrowser } from "./launch.ts";
+export { openConsole, openPage, setTheme, settled, WIDTHS, type ConsolePage, type Theme } from "./chromium.ts";
 
 /** Tests that need a browser; where there is none, their names say so. */
 export function describeInBrowser(name: string, tests: () => void): void {
@@ -24,19 +17,41 @@ export function describeInBrowser(name: string, tests: () => void): void {
   }
 }
 
-const TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
-
 /** What a tool can find of WCAG 2.2 AA, in both themes. They differ in colours alone. */
 export async function expectAccessible(page: Page): Promise<void> {
   const faults: string[] = [];
   for (const theme of ["dark", "light"] as const) {
     await setTheme(page, theme);
-    const axe = new AxeBuilder({ page });
-    const { violations } = await (theme === "dark" ? axe.withTags(TAGS) : axe.withRules("color-contrast")).analyze();
-    for (const { id, help, nodes } of violations) {
-      const places = nodes.map(({ html, failureSummary }) => `  ${html}\n  ${failureSummary}`);
-      faults.push(`${theme}: ${id}: ${help}\n${places.join("\n")}`);
-    }
+    const found = await accessibilityFaults(page, { coloursOnly: theme === "light" });
+    faults.push(...found.map((fault) => `${theme}: ${fault}`));
   }
   expect(faults.join("\n\n")).toBe("");
+}
+
+const HEIGHTS = { desktop: 900, phone: 844 } as const;
+
+/** Faults in both widths and both themes. What covers the page is looked at alone: the page under it is a state of its own. */
+export async function everyLookFaults(page: Page): Promise<string[]> {
+  const faults: string[] = [];
+  for (const [device, width] of Object.entries(WIDTHS)) {
+    await page.setViewportSize({ width, height: HEIGHTS[device as keyof typeof WIDTHS] });
+    // The layout follows in the next frames.
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+    const within = (await page.locator("[data-covers-page]").count()) > 0 ? "[data-covers-page]" : undefined;
+    for (const theme of ["dark", "light"] as const) {
+      await setTheme(page, theme);
+      const found = await accessibilityFaults(page, { within, coloursOnly: theme === "light" });
+      faults.push(...found.map((fault) => `${device}, ${theme}: ${fault}`));
+    }
+    const tooWide = await page.evaluate(() => {
+      const reach = [document.documentElement, ...document.querySelectorAll("[role=dialog]")];
+      return reach.some(
+        (element) => element.scrollWidth > innerWidth || element.getBoundingClientRect().right > innerWidth,
+      );
+    });
+    // A menu stays where its button was before the window changed.
+    if (tooWide && (await page.getByRole("menu").count()) === 0) faults.push(`${device}: wider than the window`);
+  }
+  await page.setViewportSize({ width: WIDTHS.desktop, height: HEIGHTS.desktop });
+  return faults;
 }

@@ -1,24 +1,7 @@
-import { existsSync } from "node:fs";
-import { chromium, type Browser, type BrowserContextOptions, type Page } from "playwright-core";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import type { TestServer } from "../api-server.ts";
 
-// A real browser on the real service. Chromium is Debian's, or the one that CHROMIUM names.
-
-const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
-export const executablePath = process.env["CHROMIUM"] ?? PLACES.find((place) => existsSync(place));
-
-const FLAGS = [
-  // Chromium refuses to run as root otherwise, and so do containers.
-  "--no-sandbox",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-  "--no-first-run",
-];
-
-export function launchBrowser(): Promise<Browser> {
-  return chromium.launch({ executablePath: executablePath!, args: FLAGS });
-}
+// Pages of a real browser on the real service.
 
 export type Theme = "dark" | "light";
 export const WIDTHS = { desktop: 1440, phone: 390 } as const;
@@ -94,12 +77,12 @@ export async function settled(page: Page): Promise<void> {
   await page.waitForFunction(() => document.querySelector("main [data-loading], main [aria-busy=true]") === null);
 }
 
-/** Waits until colours have faded over: a check in between would measure neither theme. */
+/** Colours do not fade over: a check in between would measure neither theme. */
 export async function setTheme(page: Page, theme: Theme): Promise<void> {
-  await page.evaluate(async (value) => {
+  await page.evaluate((value) => {
     localStorage.setItem("theme", value);
     document.documentElement.dataset["theme"] = value;
     const fades = document.getAnimations().filter(({ effect }) => effect?.getTiming().iterations !== Infinity);
-    await Promise.allSettled(fades.map(({ finished }) => finished));
+    for (const fade of fades) fade.finish();
   }, theme);
 }

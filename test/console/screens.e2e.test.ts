@@ -1,15 +1,7 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { TestServer } from "../api-server.ts";
-import {
-  describeInBrowser,
-  expectAccessible,
-  launchBrowser,
-  openConsole,
-  settled,
-  WIDTHS,
-  type ConsolePage,
-} from "./browser.ts";
+import { describeInBrowser, launchBrowser, openConsole, settled, type ConsolePage } from "./browser.ts";
 import { openDemoServer } from "./demo-server.ts";
 
 const searchOf = (page: Page) => Object.fromEntries(new URL(page.url()).searchParams);
@@ -26,9 +18,9 @@ describeInBrowser("the screens of the console", () => {
     await server?.close();
   });
 
-  const open = async (path: string, width?: number) => {
+  const open = async (path: string) => {
     await opened?.close();
-    opened = await openConsole(browser, server, path, width === undefined ? {} : { width });
+    opened = await openConsole(browser, server, path);
     return opened;
   };
 
@@ -134,31 +126,5 @@ describeInBrowser("the screens of the console", () => {
   test("what the address does not mean is left out, and said", async () => {
     const { page } = await open("/flows?prot=tcp&port=443");
     await page.getByText("Not understood in the address, and left out: prot").waitFor();
-  });
-
-  const SCREENS = [
-    "/home",
-    "/flows",
-    "/sources",
-    "/sources?connect=choose",
-    "/sources?connect=rsyslog",
-    "/settings?section=keys",
-    "/settings?section=channels",
-    "/settings?section=storage",
-    "/settings?section=usage",
-    "/settings?section=appearance",
-    "/settings?section=about",
-  ];
-  test.each(Object.entries(WIDTHS))("no screen has an accessibility fault on a %s", async (_, width) => {
-    const { page, faults } = await open("/settings", width);
-    for (const path of SCREENS) {
-      await page.goto(server.address + path);
-      await page.getByRole("main").or(page.getByRole("dialog")).first().waitFor();
-      await settled(page);
-      await expectAccessible(page);
-      const isWider = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
-      expect(isWider, `${path} is wider than the window`).toBe(false);
-    }
-    expect(faults).toEqual([]);
   });
 });

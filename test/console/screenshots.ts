@@ -4,7 +4,8 @@ import { fileURLToPath } from "node:url";
 import type { Page } from "playwright-core";
 import { openTestServerIn, type TestServer } from "../api-server.ts";
 import { makeFolder, tocsinProcess } from "../tocsin.ts";
-import { executablePath, launchBrowser, openConsole, settled, type Theme } from "./chromium.ts";
+import { openConsole, settled, type Theme } from "./chromium.ts";
+import { executablePath, launchBrowser } from "./launch.ts";
 
 // `npm run screenshots` draws every screen in both themes and three widths into screenshots/, from a demo with a fixed clock and
 // zone. With --docs it draws those that the pages show into docs/pictures/. They are for looking at, not for comparing by pixel.

@@ -21,6 +21,7 @@ export default function KeySheet({ onClose }: { onClose: () => void }) {
       onClose={onClose}
       title="All keys"
       width="wide"
+      isForReading
       footer={
         <Check
           label="Use single-letter keys"

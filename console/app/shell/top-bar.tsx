@@ -1,12 +1,14 @@
 import { useNavigate } from "@tanstack/react-router";
 import { RangePicker } from "../../components/time/range-picker.tsx";
+import { utcRange } from "../../components/time/range.ts";
+import { useRange } from "../../components/time/use-range.ts";
 import { useZone, zoneName } from "../../components/time/zone.ts";
 import { IconButton } from "../../components/ui/button.tsx";
 import { Icon } from "../../components/ui/icons.tsx";
 import { initials } from "../../components/ui/marks.tsx";
 import { Menu } from "../../components/ui/menu.tsx";
 import { setPreference, usePreferences } from "../../data/preferences.ts";
-import { signOut, useSession } from "../../data/session.ts";
+import { signOut, useMay, useSession } from "../../data/session.ts";
 import { useLiveState, type LiveState } from "../../data/stream.ts";
 
 interface TopBarProps {
@@ -16,6 +18,9 @@ interface TopBarProps {
 
 export function TopBar({ onSearch, onKeys }: TopBarProps) {
   const zone = useZone();
+  // The stream is one of alerts.
+  const isLive = useMay("alerts:read");
+  const range = useRange();
   return (
     <header className="flex items-center gap-3 border-b border-line bg-panel px-4 print:hidden">
       <button
@@ -30,9 +35,11 @@ export function TopBar({ onSearch, onKeys }: TopBarProps) {
         </kbd>
       </button>
       <div className="ml-auto flex items-center gap-2">
-        <LiveMark />
+        {isLive && <LiveMark />}
         <RangePicker />
-        <span className="text-2xs whitespace-nowrap text-ink3 max-md:hidden">{zoneName(zone)}</span>
+        <span title={utcRange(range)} className="text-2xs whitespace-nowrap text-ink3 max-md:hidden">
+          {zoneName(zone)}
+        </span>
         <ThemeButton />
         <Who onKeys={onKeys} />
       </div>

@@ -1,6 +1,7 @@
 import { useId, useState } from "react";
-import { clock, day } from "../time/format.ts";
+import { clock, day, duration } from "../time/format.ts";
 import { indexAt, stack, valueTicks, type Layer, type Series } from "./stack.ts";
+import { TableTwin, type TwinRow } from "./table-twin.tsx";
 import { TimeGrid } from "./time-grid.tsx";
 import { useDragZoom } from "./use-drag-zoom.tsx";
 import { useWidth } from "./use-width.ts";
@@ -8,6 +9,8 @@ import { useWidth } from "./use-width.ts";
 interface AreaChartProps {
   /** What it shows, for those who do not see it. */
   readonly label: string;
+  /** The name of its table. */
+  readonly title: string;
   readonly timesMs: readonly number[];
   readonly stepMs: number;
   readonly series: readonly Series[];
@@ -22,6 +25,7 @@ interface AreaChartProps {
 const LEFT = 64;
 const BOTTOM = 20;
 const TOP = 8;
+const BEFORE = "the period before";
 
 /** Shades of the accent, the largest the strongest; what is left over is grey. */
 export const shadeOf = (index: number, count: number, isOther: boolean) =>
@@ -29,8 +33,31 @@ export const shadeOf = (index: number, count: number, isOther: boolean) =>
     ? "var(--line2)"
     : `color-mix(in oklab, var(--accent) ${Math.round(90 - (index / Math.max(1, count)) * 70)}%, var(--panel))`;
 
-/** Stacked areas over time from zero. Drag to zoom, double click to undo, hover for the numbers. */
+/** Stacked areas over time from zero. Drag to zoom, double click to undo, hover for the numbers; a table beside it. */
 export function AreaChart(props: AreaChartProps) {
+  const { title, timesMs, stepMs, series, previous, format, onZoom } = props;
+  const rows = (): TwinRow[] =>
+    timesMs.map((atMs, index) => ({
+      id: atMs,
+      name: `${day(atMs)} ${clock(atMs)}`,
+      cells: [...series.map(({ values }) => values), ...(previous ? [previous] : [])].map((values) =>
+        format(values[index] ?? 0),
+      ),
+      choose: onZoom && (() => onZoom(atMs, atMs + stepMs)),
+    }));
+  return (
+    <TableTwin
+      title={title}
+      columns={["From", ...series.map(({ name }) => name), ...(previous ? [BEFORE] : [])]}
+      rows={rows}
+      note={`Each row covers ${duration(stepMs)}.`}
+    >
+      <Picture {...props} />
+    </TableTwin>
+  );
+}
+
+function Picture(props: AreaChartProps) {
   const { label, timesMs, stepMs, series, previous, format, height = 220, onZoom, onUnzoom } = props;
   const [box, width] = useWidth<HTMLDivElement>();
   const [hover, setHover] = useState<number>();
@@ -158,7 +185,7 @@ function Numbers({
           )}
           {previous !== undefined && (
             <tr>
-              <td className="pr-2 text-ink3">the period before</td>
+              <td className="pr-2 text-ink3">{BEFORE}</td>
               <td className="text-right text-ink3">{format(previous[index] ?? 0)}</td>
             </tr>
           )}

@@ -1,7 +1,8 @@
 import { SEVERITIES, type Severity } from "../../data/client.ts";
-import { count } from "../../text/numbers.ts";
-import { clock, day } from "../time/format.ts";
+import { count, exact } from "../../text/numbers.ts";
+import { clock, day, duration } from "../time/format.ts";
 import { severityColor } from "../ui/severity.tsx";
+import { TableTwin, type TwinRow } from "./table-twin.tsx";
 import { TimeGrid } from "./time-grid.tsx";
 import { useDragZoom } from "./use-drag-zoom.tsx";
 import { useWidth } from "./use-width.ts";
@@ -27,8 +28,32 @@ const AXIS_HEIGHT = 16;
 
 const sum = ({ counts }: SeverityBucket) => SEVERITIES.reduce((total, severity) => total + (counts[severity] ?? 0), 0);
 
-/** Counts over time, stacked by severity with the worst on top. Drag to zoom, double click to undo. */
+/** Counts over time, stacked by severity with the worst on top. Drag to zoom, double click to undo; a table beside it. */
 export function SeverityHistogram(props: SeverityHistogramProps) {
+  const { of, buckets, stepMs, onZoom } = props;
+  const shown = SEVERITIES.filter((severity) => buckets.some(({ counts }) => (counts[severity] ?? 0) > 0));
+  const rows = (): TwinRow[] =>
+    buckets
+      .filter((bucket) => sum(bucket) > 0)
+      .map((bucket) => ({
+        id: bucket.atMs,
+        name: `${day(bucket.atMs)} ${clock(bucket.atMs)}`,
+        cells: [exact(sum(bucket)), ...shown.map((severity) => exact(bucket.counts[severity] ?? 0))],
+        choose: onZoom && (() => onZoom(bucket.atMs, bucket.atMs + stepMs)),
+      }));
+  return (
+    <TableTwin
+      title={`${of.charAt(0).toUpperCase()}${of.slice(1)}s over time`}
+      columns={["From", "All", ...shown]}
+      rows={rows}
+      note={`Counted for each ${duration(stepMs)}. Times without ${of}s are left out.`}
+    >
+      <Picture {...props} />
+    </TableTwin>
+  );
+}
+
+function Picture(props: SeverityHistogramProps) {
   const { of, buckets, stepMs, fromMs, toMs, height = 60, onZoom, onUnzoom } = props;
   const [box, width] = useWidth<HTMLDivElement>();
   const plot = height - AXIS_HEIGHT;

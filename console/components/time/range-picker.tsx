@@ -1,13 +1,16 @@
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { keyLabel, KEYS, useKeys } from "../../app/keys.ts";
+import { siteQuery } from "../../data/site.ts";
 import { usePreferences, setPreference } from "../../data/preferences.ts";
 import { CopyButton } from "../ui/copy.tsx";
 import { Button } from "../ui/button.tsx";
 import { SelectField, TextField } from "../ui/fields.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { Popover } from "../ui/popover.tsx";
-import { copyableRange, parseRangeText, PRESETS, presetLabel, type RangeSearch } from "./range.ts";
+import { copyableRange, parseRangeText, PRESETS, presetLabel, utcRange, type RangeSearch } from "./range.ts";
 import { recentRanges, rememberRange } from "./recent-ranges.ts";
+import { hoursWords, siteHourRanges } from "./site-hours.ts";
 import { useRange, useSetRange } from "./use-range.ts";
 import { useZone, zoneName, zoneOf } from "./zone.ts";
 
@@ -32,6 +35,7 @@ export function RangePicker() {
       trigger={
         <button
           type="button"
+          title={utcRange(range)}
           className="flex h-8 items-center gap-2 rounded-md border border-line bg-app px-2.5 text-sm whitespace-nowrap text-ink2 hover:border-line2"
         >
           <Icon name="calendar" size={14} className="md:hidden" />
@@ -43,21 +47,24 @@ export function RangePicker() {
         </button>
       }
     >
-      <div className="grid w-[460px] max-w-full grid-cols-[150px_1fr] gap-4 max-md:grid-cols-1">
-        <ul className="space-y-0.5" aria-label="Lengths">
-          {PRESETS.map((preset) => (
-            <li key={preset}>
-              <button
-                type="button"
-                aria-pressed={range.label === presetLabel(preset)}
-                onClick={() => choose({ range: preset })}
-                className={`w-full rounded-md px-2.5 py-1.5 text-left text-sm hover:bg-hover ${range.label === presetLabel(preset) ? "bg-accent-soft text-accent" : "text-ink2"}`}
-              >
-                {presetLabel(preset)}
-              </button>
-            </li>
-          ))}
-        </ul>
+      <div className="grid w-[640px] max-w-full grid-cols-[200px_1fr] gap-4 max-md:grid-cols-1">
+        <div className="space-y-3">
+          <ul className="space-y-0.5" aria-label="Lengths">
+            {PRESETS.map((preset) => (
+              <li key={preset}>
+                <button
+                  type="button"
+                  aria-pressed={range.label === presetLabel(preset)}
+                  onClick={() => choose({ range: preset })}
+                  className={`w-full rounded-md px-2.5 py-1.5 text-left text-sm hover:bg-hover ${range.label === presetLabel(preset) ? "bg-accent-soft text-accent" : "text-ink2"}`}
+                >
+                  {presetLabel(preset)}
+                </button>
+              </li>
+            ))}
+          </ul>
+          <SiteHourChoices onChoose={choose} />
+        </div>
         <div className="space-y-3">
           <TypedRange zone={zone} onChoose={choose} />
           <CalendarRange key={range.label} zone={zone} fromMs={range.fromMs} toMs={range.toMs} onChoose={choose} />
@@ -82,6 +89,36 @@ export function RangePicker() {
   );
 }
 
+/** Offered for the hours that the service's settings name. */
+function SiteHourChoices({ onChoose }: { onChoose: (range: RangeSearch) => void }) {
+  const { data: site } = useQuery(siteQuery);
+  const [nowMs] = useState(Date.now);
+  if (site === undefined) return null;
+  const choices = siteHourRanges(site.hours, site.timezone, nowMs);
+  if (choices.length === 0) return null;
+  return (
+    <div>
+      <h3 className="px-2.5 text-xs font-medium text-ink2">Site hours</h3>
+      <p className="px-2.5 text-2xs text-ink3">
+        {hoursWords(site.hours)} ({zoneName(site.timezone)})
+      </p>
+      <ul className="mt-1 space-y-0.5" aria-label="Site hours">
+        {choices.map(({ label, search }) => (
+          <li key={label}>
+            <button
+              type="button"
+              onClick={() => onChoose(search)}
+              className="w-full rounded-md px-2.5 py-1.5 text-left text-sm text-ink2 hover:bg-hover"
+            >
+              {label}
+            </button>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
 function TypedRange({ zone, onChoose }: { zone: string; onChoose: (range: RangeSearch) => void }) {
   const [text, setText] = useState("");
   const [fault, setFault] = useState<string>();
@@ -90,7 +127,8 @@ function TypedRange({ zone, onChoose }: { zone: string; onChoose: (range: RangeS
       onSubmit={(event) => {
         event.preventDefault();
         const range = parseRangeText(text, zone, Date.now());
-        if (range === undefined) setFault("Try 3h, yesterday 18:00 for 2h, or two times with “to” between them.");
+        if (range === undefined)
+          setFault("Try 3h, yesterday 18:00 for 2h, a day, or two times with “to” between them.");
         else onChoose(range);
       }}
     >

@@ -28,8 +28,32 @@ test("a pasted time keeps its own zone", () => {
   });
 });
 
+test("a day is shown whole, and one pasted moment with what was around it", () => {
+  const parse = (text: string) => parseRangeText(text, BERLIN, NOW_MS);
+  expect(parse("2026-11-14")).toMatchObject({ from: "2026-11-13T23:00:00.000Z", to: "2026-11-14T23:00:00.000Z" });
+  // The day on which the clocks change has 25 hours.
+  expect(parse("2026-10-25")).toMatchObject({ from: "2026-10-24T22:00:00.000Z", to: "2026-10-25T23:00:00.000Z" });
+  expect(parse("2026-11-14T19:40:00+05:30")).toMatchObject({
+    from: "2026-11-14T13:55:00.000Z",
+    to: "2026-11-14T14:25:00.000Z",
+  });
+  expect(parse("2026-11-14T19:40:00+05:30 for 2h")).toMatchObject({
+    from: "2026-11-14T14:10:00.000Z",
+    to: "2026-11-14T16:10:00.000Z",
+  });
+});
+
 test("what cannot be understood is no range", () => {
-  for (const text of ["", "soon", "yesterday 25:00 for 2h", "today to yesterday", "0h", "2026-11-14 for 1y"]) {
+  for (const text of [
+    "",
+    "soon",
+    "yesterday 25:00 for 2h",
+    "today to yesterday",
+    "0h",
+    "2026-11-14 for 1y",
+    "2026-02-31",
+    "2026-11-14 25:00",
+  ]) {
     expect(parseRangeText(text, BERLIN, NOW_MS), text).toBeUndefined();
   }
 });

@@ -70,7 +70,17 @@ export function absoluteRange(fromMs: number, toMs: number): RangeSearch {
 export const copyableRange = (range: TimeRange, zone: string) =>
   `${isoWithOffset(range.fromMs, zone)}/${isoWithOffset(range.toMs, zone)}`;
 
-/** What a person typed: `3h`, `yesterday 18:00 for 2h`, `2026-11-14 19:40 for 30m`, or two ISO times. Undefined if it is none of these. */
+/** Both ends in UTC, to compare with what others write down. */
+export const utcRange = (range: TimeRange) =>
+  `${new Date(range.fromMs).toISOString()} to ${new Date(range.toMs).toISOString()} (UTC)`;
+
+/** A moment that stands alone is shown with this much before and after it. */
+const AROUND_MS = 15 * MINUTE_MS;
+
+/**
+ * What a person typed: `3h`, `yesterday 18:00 for 2h`, `2026-11-14 19:40 for 30m`, two ISO times, a day, or one pasted moment.
+ * Undefined if it is none of these.
+ */
 export function parseRangeText(text: string, zone: string, nowMs: number): RangeSearch | undefined {
   const trimmed = text.trim().toLowerCase();
   const relative = trimmed.replace(/^last\s+/, "").replace(/\s+/g, "");
@@ -81,11 +91,17 @@ export function parseRangeText(text: string, zone: string, nowMs: number): Range
     const lengthMs = parseDuration(forMatch[2]!);
     return fromMs === undefined || lengthMs === undefined ? undefined : absoluteRange(fromMs, fromMs + lengthMs);
   }
-  if (trimmed === "today" || trimmed === "yesterday") {
-    const fromMs = parseMoment(trimmed, zone, nowMs)!;
-    return absoluteRange(fromMs, Math.min(nowMs, startOfDayMs(fromMs + 1.5 * DAY_MS, zone)));
+  if (/^(today|yesterday|\d{4}-\d{2}-\d{2})$/.test(trimmed)) {
+    const fromMs = parseMoment(trimmed, zone, nowMs);
+    if (fromMs === undefined) return undefined;
+    const endMs = startOfDayMs(fromMs + 1.5 * DAY_MS, zone);
+    return absoluteRange(fromMs, fromMs < nowMs ? Math.min(nowMs, endMs) : endMs);
   }
   const ends = trimmed.split(/\s*(?:\/|\s+to\s+|\s+until\s+)\s*/);
+  if (ends.length === 1 && /\d:\d/.test(trimmed)) {
+    const atMs = parseMoment(trimmed, zone, nowMs);
+    return atMs === undefined ? undefined : absoluteRange(atMs - AROUND_MS, atMs + AROUND_MS);
+  }
   if (ends.length !== 2) return undefined;
   const [fromMs, toMs] = ends.map((end) => parseMoment(end, zone, nowMs));
   return fromMs !== undefined && toMs !== undefined && fromMs < toMs ? absoluteRange(fromMs, toMs) : undefined;
@@ -102,7 +118,10 @@ function parseMoment(text: string, zone: string, nowMs: number): number | undefi
   const local = /^(\d{4})-(\d{2})-(\d{2})(?:[t ](\d{1,2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?)?$/.exec(text);
   if (local !== null) {
     const [year, month, date, hours, minutes, seconds] = local.slice(1).map((part) => Number(part ?? 0));
-    return fromWallClock(Date.UTC(year!, month! - 1, date, hours, minutes, seconds), zone);
+    const wallMs = Date.UTC(year!, month! - 1, date, hours, minutes, seconds);
+    // The 31st of February is no day, and 25:00 no time.
+    if (new Date(wallMs).getUTCDate() !== date || hours! > 23 || minutes! > 59 || seconds! > 59) return undefined;
+    return fromWallClock(wallMs, zone);
   }
   // A pasted time keeps its own zone.
   const withZone = /^\d{4}-\d{2}-\d{2}t.+(z|[+-]\d{2}:?\d{2})$/.test(text)

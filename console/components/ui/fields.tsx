@@ -128,7 +128,7 @@ export function Check({ label, checked, onChange, disabled = false }: CheckProps
         checked={checked}
         disabled={disabled}
         onChange={({ target }) => onChange(target.checked)}
-        className="size-4 accent-(--accent)"
+        className="size-4 shrink-0 accent-(--accent)"
       />
       {label}
     </label>

@@ -11,7 +11,7 @@ export function Segments<Value extends string>({ label, value, options, onChange
     <div
       role="group"
       aria-label={label}
-      className="inline-flex rounded-md border border-line p-0.5 text-2xs font-medium"
+      className="inline-flex max-w-full flex-wrap rounded-md border border-line p-0.5 text-2xs font-medium"
     >
       {options.map((option) => (
         <button

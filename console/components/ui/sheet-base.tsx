@@ -10,6 +10,7 @@ export default function SheetBase({
   children,
   footer,
   width = "narrow",
+  isForReading = false,
   initialFocus,
 }: SheetProps) {
   return (
@@ -25,7 +26,12 @@ export default function SheetBase({
             <Dialog.Title className="text-base font-semibold">{title}</Dialog.Title>
             <IconButton icon="x" label="Close" className="ml-auto" onClick={onClose} />
           </div>
-          <div className="min-h-0 flex-1 overflow-y-auto px-5 py-4">{children}</div>
+          <div
+            {...(isForReading && { tabIndex: 0, role: "region", "aria-label": title })}
+            className="min-h-0 flex-1 overflow-y-auto px-5 py-4 outline-offset-[-2px]"
+          >
+            {children}
+          </div>
           {footer !== undefined && (
             <div className="flex items-center gap-2 border-t border-line px-5 py-3">{footer}</div>
           )}

@@ -10,6 +10,8 @@ export interface SheetProps {
   readonly children: ReactNode;
   readonly footer?: ReactNode;
   readonly width?: "narrow" | "wide";
+  /** Nothing in it takes the focus: it takes it itself, so that keys scroll it. */
+  readonly isForReading?: boolean;
   readonly initialFocus?: RefObject<HTMLElement | null>;
 }
 

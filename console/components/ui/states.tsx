@@ -39,6 +39,16 @@ export function Empty({ title, children }: EmptyProps) {
   );
 }
 
+/** In the place of a whole screen. */
+export function EmptyScreen({ heading, ...empty }: EmptyProps & { readonly heading: string }) {
+  return (
+    <main>
+      <h1 className="sr-only">{heading}</h1>
+      <Empty {...empty} />
+    </main>
+  );
+}
+
 interface FailureProps {
   readonly error: Error;
   readonly onRetry?: () => void;

@@ -47,9 +47,37 @@ describe("a change of a filter", () => {
 
 test("a stored view is read as it was written", () => {
   const state = readList({ view: "all", tag: "vip", group: "none", sort: "event_count" }, []);
-  const stored = { id: "view_1", name: "VIP", search: viewSearch(state), density: "compact" as const };
+  const stored = {
+    id: "view_1",
+    name: "VIP",
+    search: viewSearch(state),
+    density: "compact" as const,
+    grouping: state.grouping,
+  };
   const again = readList({ view: "view_1" }, [readStoredView(stored)]);
   expect(again).toMatchObject({ filters: state.filters, grouping: "none", sort: "event_count", isChanged: false });
+  const legacy = readStoredView({ ...stored, search: `${stored.search}&group=none`, grouping: null });
+  expect(legacy.grouping).toBe("none");
+});
+
+test("a view is changed by another order, grouping or height of rows, too", () => {
+  const view = readStoredView({
+    id: "view_1",
+    name: "VIP",
+    search: "tag=vip&sort=event_count",
+    density: "compact",
+    grouping: "none",
+  });
+  const changedBy = (search: Record<string, string>) => readList({ view: "view_1", ...search }, [view]).isChanged;
+  expect(changedBy({})).toBe(false);
+  expect(changedBy({ sort: "event_count", group: "none", density: "compact" })).toBe(false);
+  for (const [name, value] of [
+    ["sort", "severity"],
+    ["group", "rule"],
+    ["density", "comfortable"],
+  ] as const) {
+    expect(changedBy({ [name]: value }), name).toBe(true);
+  }
 });
 
 describe("filters for the service", () => {

@@ -22,6 +22,8 @@ export const GROUPINGS = ["rule", "none"] as const;
 export type Grouping = (typeof GROUPINGS)[number];
 export const SORTS = ["severity", "created_at", "last_event_at", "event_count"] as const;
 export type Sort = (typeof SORTS)[number];
+const DENSITIES = ["comfortable", "compact"] as const;
+export type Density = (typeof DENSITIES)[number];
 
 /** Takes a filter of the view away. */
 const ANY = "any";
@@ -35,7 +37,7 @@ export interface View {
   readonly filters: FilterTexts;
   readonly grouping?: Grouping | undefined;
   readonly sort?: Sort | undefined;
-  readonly density?: "comfortable" | "compact" | undefined;
+  readonly density?: Density | undefined;
 }
 
 export const BUILT_IN_VIEWS: readonly View[] = [
@@ -63,7 +65,9 @@ export interface ListState {
   readonly filters: FilterTexts;
   readonly grouping: Grouping;
   readonly sort: Sort;
-  /** Other filters than those of the view. */
+  /** Undefined: as the reader prefers it. */
+  readonly density: Density | undefined;
+  /** Something differs from the view. */
   readonly isChanged: boolean;
 }
 
@@ -78,14 +82,20 @@ export function readList(search: Search, saved: readonly View[]): ListState {
   const merged: Partial<Record<FilterName, string>> = { ...view?.filters, ...explicit };
   for (const name of FILTER_NAMES) if (merged[name] === ANY) delete merged[name];
   const grouping = oneOf(GROUPINGS, search["group"]) ?? view?.grouping ?? "rule";
+  const sort = oneOf(SORTS, search["sort"]) ?? view?.sort ?? "severity";
+  const density = oneOf(DENSITIES, search["density"]) ?? view?.density;
   return {
     view,
     filters: merged,
     grouping,
-    sort: oneOf(SORTS, search["sort"]) ?? view?.sort ?? "severity",
+    sort,
+    density,
     isChanged:
       view !== undefined &&
-      (!isSame(view.filters, merged) || (search["group"] !== undefined && grouping !== (view.grouping ?? "rule"))),
+      (!isSame(view.filters, merged) ||
+        grouping !== (view.grouping ?? "rule") ||
+        sort !== (view.sort ?? "severity") ||
+        density !== view.density),
   };
 }
 
@@ -104,11 +114,10 @@ export function writeFilters(state: ListState, changes: FilterTexts): Record<str
   return state.view === undefined && !left ? { ...written, view: "all", status: ANY } : written;
 }
 
-/** Everything that a view keeps, as it is typed in the address. */
-export function viewSearch({ filters, sort, grouping }: ListState): string {
+/** The filters and the order of a view, as they are typed in the address; grouping and density have fields of their own. */
+export function viewSearch({ filters, sort }: ListState): string {
   const parameters = new URLSearchParams();
   for (const name of FILTER_NAMES) if (filters[name] !== undefined) parameters.set(name, filters[name]);
-  parameters.set("group", grouping);
   parameters.set("sort", sort);
   return parameters.toString();
 }
@@ -117,16 +126,18 @@ export interface StoredView {
   readonly id: string;
   readonly name: string;
   readonly search: string;
-  readonly density: "comfortable" | "compact" | null;
+  readonly density: Density | null;
+  readonly grouping: string | null;
 }
 
-export function readStoredView({ id, name, search, density }: StoredView): View {
+export function readStoredView({ id, name, search, density, grouping }: StoredView): View {
   const parameters = Object.fromEntries(new URLSearchParams(search));
   return {
     id,
     name,
     filters: explicitFilters(parameters),
-    grouping: oneOf(GROUPINGS, parameters["group"]),
+    // Earlier versions kept the grouping in the search.
+    grouping: oneOf(GROUPINGS, grouping ?? parameters["group"]),
     sort: oneOf(SORTS, parameters["sort"]),
     density: density ?? undefined,
   };

@@ -6,16 +6,15 @@ import { Button } from "../../components/ui/button.tsx";
 import { TextField } from "../../components/ui/fields.tsx";
 import { Empty } from "../../components/ui/states.tsx";
 import { isAddress, setMyAddress, useMyAddress } from "../../data/me.ts";
-import { usePreferences } from "../../data/preferences.ts";
-import { useMay } from "../../data/session.ts";
+import { setPreference, usePreferences } from "../../data/preferences.ts";
 import { siteQuery } from "../../data/site.ts";
 import { viewsQuery } from "../../data/views.ts";
-import { readList, readStoredView, toFilters, writeFilters, type FilterTexts } from "./address.ts";
+import { readList, readStoredView, toFilters, writeFilters, type Density, type FilterTexts } from "./address.ts";
 import { FilterBar } from "./filters/filter-bar.tsx";
 import { Queue } from "./queue.tsx";
 import { Strip } from "./strip.tsx";
 import { Toolbar } from "./toolbar.tsx";
-import { ViewTabs } from "./views/view-tabs.tsx";
+import { AlertViews } from "./views/alert-views.tsx";
 
 type Search = Readonly<Record<string, string | undefined>>;
 
@@ -27,10 +26,10 @@ export function AlertsScreen() {
   const stored = useMemo(() => views.data ?? [], [views.data]);
   const state = useMemo(() => readList(search, stored.map(readStoredView)), [search, stored]);
   const me = useMyAddress();
-  const site = useQuery({ ...siteQuery, enabled: useMay("events:read") });
+  const site = useQuery(siteQuery);
   const sources = site.data?.sources ?? [];
   const { density: ownDensity } = usePreferences();
-  const density = state.view?.density ?? ownDensity;
+  const density = state.density ?? ownDensity;
   const [generation, setGeneration] = useState(0);
   const nowMs = useNow();
   const range = useRange();
@@ -50,6 +49,11 @@ export function AlertsScreen() {
   const change = (changes: Record<string, string | undefined>) =>
     void navigate({ search: (previous) => ({ ...previous, alert: undefined, ...changes }) });
   const changeFilters = (changes: FilterTexts) => change(writeFilters(state, changes));
+  // A view that has a height of its own is not changed by what the reader prefers elsewhere.
+  const setDensity = (next: Density) =>
+    state.density === undefined
+      ? setPreference("density", next)
+      : change({ density: next === state.view?.density ? undefined : next });
   const choose = (id: string) =>
     void navigate({ search: ({ range: length, from, to }) => ({ view: id, range: length, from, to }) });
 
@@ -57,7 +61,7 @@ export function AlertsScreen() {
     <>
       <div className="flex items-center gap-3 px-4 pt-3">
         <h1 className="text-lg font-semibold tracking-tight">Alerts</h1>
-        <ViewTabs
+        <AlertViews
           state={state}
           stored={stored}
           density={density}
@@ -71,6 +75,7 @@ export function AlertsScreen() {
           filters={filters}
           onGroup={(group) => change({ group })}
           onSort={(sort) => change({ sort })}
+          onDensity={setDensity}
         />
       </div>
       <FilterBar filters={state.filters} sources={sources} onChange={changeFilters} />

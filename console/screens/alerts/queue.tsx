@@ -8,7 +8,7 @@ import { alertGroupsQuery } from "../../data/alert-groups.ts";
 import { alertPageQuery, type AlertFilters } from "../../data/alerts.ts";
 import { useMay } from "../../data/session.ts";
 import type { FilterTexts, ListState } from "./address.ts";
-import { AlertPanel } from "./detail/alert-panel.tsx";
+import { AlertPanel, PanelSkeleton } from "./detail/alert-panel.tsx";
 import { EmptyQueue } from "./empty-queue.tsx";
 import { AlertList, ROW_HEIGHT, selectableOf } from "./list/alert-list.tsx";
 import { BulkBar } from "./list/bulk-bar.tsx";
@@ -174,7 +174,8 @@ export function Queue(props: QueueProps) {
     exceptionRefusal,
     commentBox,
     selection: hasSelection ? { selection, count: selected, filters } : undefined,
-    target: cursorRow?.kind === "alert" ? cursorRow.alert.id : shownId,
+    // An alert that a link or the way back has brought is not under the cursor.
+    target: cursorRow?.kind === "alert" && (cursor.isAhead || shownId === undefined) ? cursorRow.alert.id : shownId,
     onDone: () => setSelection(NOTHING),
     onFilters: props.onFilters,
   });
@@ -182,6 +183,8 @@ export function Queue(props: QueueProps) {
   useKeys("list", {
     next: () => cursor.moveTo(cursor.index + 1),
     previous: () => cursor.moveTo(cursor.index - 1),
+    first: () => cursor.moveTo(0),
+    last: () => cursor.moveTo(layout.count - 1),
     extendDown: () => extend(1),
     extendUp: () => extend(-1),
     ...(cursorRow?.kind === "group" && { openGroup: () => toggleGroup(cursorRow.group.rule) }),
@@ -261,7 +264,7 @@ export function Queue(props: QueueProps) {
           <AlertKeyHints />
         )}
       </section>
-      {(shownId !== undefined || (isWide && list.isPending)) && (
+      {(shownId !== undefined || (isWide && (list.isPending || firstOfGroup.isLoading))) && (
         <aside
           aria-label="The chosen alert"
           className={
@@ -270,7 +273,9 @@ export function Queue(props: QueueProps) {
               : "absolute inset-0 z-20 bg-panel"
           }
         >
-          {shownId !== undefined && (
+          {shownId === undefined ? (
+            <PanelSkeleton />
+          ) : (
             <AlertPanel
               id={shownId}
               nowMs={nowMs}

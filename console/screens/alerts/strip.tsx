@@ -3,6 +3,7 @@ import { useRef } from "react";
 import { SeverityHistogram } from "../../components/charts/severity-histogram.tsx";
 import { absoluteRange, readRange, type RangeSearch } from "../../components/time/range.ts";
 import { useSetRange } from "../../components/time/use-range.ts";
+import { Skeleton } from "../../components/ui/states.tsx";
 import { alertHistogramQuery } from "../../data/alert-search.ts";
 import type { AlertFilters } from "../../data/alerts.ts";
 import { stepFor } from "./steps.ts";
@@ -21,13 +22,19 @@ export function Strip({ filters, range, search }: StripProps) {
   const setRange = useSetRange();
   const before = useRef<RangeSearch[]>([]);
   const stepMs = stepFor(range.toMs - range.fromMs, BARS_MAX);
-  const { data, isPlaceholderData } = useQuery({
+  const isCounted = filters.event_id === undefined;
+  const { data, isPlaceholderData, isPending } = useQuery({
     ...alertHistogramQuery(filters, stepMs),
-    enabled: filters.event_id === undefined,
+    enabled: isCounted,
     placeholderData: keepPreviousData,
   });
+  if (isCounted && isPending) return <Skeleton className="mx-4 h-16 shrink-0" />;
   return (
-    <div className={`px-4 ${isPlaceholderData ? "opacity-60" : ""}`} style={{ height: HEIGHT }}>
+    <div
+      aria-busy={isPlaceholderData}
+      className={`px-4 ${isPlaceholderData ? "opacity-60" : ""}`}
+      style={{ height: HEIGHT }}
+    >
       <SeverityHistogram
         of="alert"
         buckets={data ?? []}

@@ -4,17 +4,17 @@ import { Menu } from "../../components/ui/menu.tsx";
 import { showToast } from "../../components/ui/toasts.tsx";
 import { exportAlerts, type ExportFormat } from "../../data/alert-export.ts";
 import type { AlertFilters } from "../../data/alerts.ts";
-import { setPreference } from "../../data/preferences.ts";
-import type { Grouping, Sort } from "./address.ts";
-import { failureWords } from "./work/failure-words.ts";
+import type { Density, Grouping, Sort } from "./address.ts";
+import { failureWords } from "../../text/failure-words.ts";
 
 interface ToolbarProps {
   readonly grouping: Grouping;
   readonly sort: Sort;
-  readonly density: "comfortable" | "compact";
+  readonly density: Density;
   readonly filters: AlertFilters | undefined;
   readonly onGroup: (grouping: Grouping) => void;
   readonly onSort: (sort: Sort) => void;
+  readonly onDensity: (density: Density) => void;
 }
 
 const SORT_WORDS: Record<Sort, string> = {
@@ -34,7 +34,7 @@ function save(url: string): void {
   link.remove();
 }
 
-export function Toolbar({ grouping, sort, density, filters, onGroup, onSort }: ToolbarProps) {
+export function Toolbar({ grouping, sort, density, filters, onGroup, onSort, onDensity }: ToolbarProps) {
   const download = (format: ExportFormat) => {
     showToast("Writing the file…");
     exportAlerts(filters!, format).then(save, (error: Error) => showToast(failureWords(error), { isProblem: true }));
@@ -73,7 +73,7 @@ export function Toolbar({ grouping, sort, density, filters, onGroup, onSort }: T
           {
             label: "Compact rows",
             isChosen: density === "compact",
-            onChoose: () => setPreference("density", density === "compact" ? "comfortable" : "compact"),
+            onChoose: () => onDensity(density === "compact" ? "comfortable" : "compact"),
           },
           "line",
           ...FORMATS.map((format) => ({

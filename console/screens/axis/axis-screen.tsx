@@ -8,7 +8,8 @@ import { threadOf } from "../../components/axis/thread.ts";
 import { useAxisData } from "../../components/axis/use-axis-data.ts";
 import { bandOf, lengthOf, panned, viewAround, zoomed, type View } from "../../components/axis/view.ts";
 import { useNow } from "../../components/time/use-range.ts";
-import { Empty, Failure, Skeleton } from "../../components/ui/states.tsx";
+import { EmptyScreen, Failure, Skeleton } from "../../components/ui/states.tsx";
+import { ScreenViews } from "../../components/views/screen-views.tsx";
 import { alertDetailQuery } from "../../data/alerts.ts";
 import { axisAlertsQuery } from "../../data/axis.ts";
 import { useMay } from "../../data/session.ts";
@@ -28,14 +29,15 @@ const HOUR_MS = 3_600_000;
 /** While following: often where seconds can be told apart. */
 const REFRESH_MS = { near: 5000, far: 60_000 };
 const ZOOM_OUT = 1.6;
+const KEPT_IN_VIEWS = ["entity", "show"];
 const NO_EVENTS: readonly never[] = [];
 
 export function AxisScreen() {
   if (!useMay("events:read")) {
     return (
-      <Empty title="Your key may not see this">
+      <EmptyScreen heading="One time axis" title="Your key may not see this">
         <p>The time axis needs the scope events:read.</p>
-      </Empty>
+      </EmptyScreen>
     );
   }
   return <ReadableAxis />;
@@ -114,9 +116,19 @@ function ReadableAxis() {
     <div className="grid h-full grid-cols-[minmax(0,1fr)_372px] max-lg:grid-cols-1 max-lg:grid-rows-[auto_minmax(0,1fr)]">
       <main className="flex min-h-0 min-w-0 flex-col max-lg:max-h-[58vh]">
         <Toolbar
+          views={
+            <ScreenViews
+              screen="axis"
+              search={search}
+              names={KEPT_IN_VIEWS}
+              whole="Whole site"
+              keeps="the places and people, and how much is told"
+            />
+          }
           view={view}
           isFollowing={isFollowing}
           alert={alert}
+          isAlertAwaited={search.alert !== undefined && detail.isLoading}
           entities={entities}
           isFilterOpen={isFilterOpen}
           onFilterOpen={setFilterOpen}
@@ -125,8 +137,8 @@ function ReadableAxis() {
           actions={actions}
         />
         {detail.isError && search.alert !== undefined && <Failure error={detail.error} />}
-        <div className="min-h-0 flex-1 overflow-x-auto overflow-y-hidden">
-          <div className="flex h-full min-w-[720px] flex-col">
+        <div className="relative min-h-0 flex-1 overflow-x-auto overflow-y-hidden">
+          <div className={`flex h-full flex-col ${data.error === null ? "min-w-[720px]" : ""}`}>
             <Overview range={overview} view={view} alerts={badAlerts} onView={setView} />
             <div
               // Lanes may be more than fit; keys must reach them.

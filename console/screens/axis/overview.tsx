@@ -3,11 +3,12 @@ import { memo, useRef } from "react";
 import type { AxisAlert } from "../../components/axis/alert-rows.ts";
 import { RIGHT, sizesFor } from "../../components/axis/layout.ts";
 import { scaleOf, type View } from "../../components/axis/view.ts";
+import { TableButton, type TwinRow } from "../../components/charts/table-twin.tsx";
 import { useWidth } from "../../components/charts/use-width.ts";
-import { day, timeTicks } from "../../components/time/format.ts";
+import { clock, day, duration, timeTicks } from "../../components/time/format.ts";
 import { severityColor } from "../../components/ui/severity.tsx";
 import { axisOverviewQuery } from "../../data/axis.ts";
-import { count } from "../../text/numbers.ts";
+import { count, exact } from "../../text/numbers.ts";
 import { dragged, gripAt, type Grip, type OverviewRange } from "./overview.ts";
 
 const HEIGHT = 58;
@@ -32,7 +33,7 @@ export function Overview({ range, view, alerts, onView }: OverviewProps) {
   const from = limit(x(view.fromMs));
   const to = Math.max(from + 6, limit(x(view.toMs)));
   return (
-    <div ref={box} className="shrink-0 border-b border-line bg-app" style={{ height: HEIGHT + 1 }}>
+    <div ref={box} className="relative shrink-0 border-b border-line bg-app" style={{ height: HEIGHT + 1 }}>
       {width > 0 && (
         <svg
           width={width}
@@ -79,8 +80,35 @@ export function Overview({ range, view, alerts, onView }: OverviewProps) {
           </text>
         </svg>
       )}
+      <TableButton
+        className="absolute top-1 left-1 size-6"
+        title={`Events and alerts in ${range.days} days`}
+        columns={["From", "Events", "Alerts"]}
+        rows={() => rowsOf(range, events.data?.cells ?? NONE, alerts, onView)}
+        note={`Counted for each ${duration(range.stepMs)}. Times without events are left out.`}
+      />
     </div>
   );
+}
+
+function rowsOf(
+  { stepMs }: OverviewRange,
+  cells: GroundProps["cells"],
+  alerts: readonly AxisAlert[],
+  onView: (view: View) => void,
+): TwinRow[] {
+  return cells
+    .filter((cell) => cell.count > 0)
+    .map(({ atMs, count: events }) => {
+      const until = atMs + stepMs;
+      const isIn = ({ last_event_at: at }: AxisAlert) => Date.parse(at) >= atMs && Date.parse(at) < until;
+      return {
+        id: atMs,
+        name: `${day(atMs)} ${clock(atMs)}`,
+        cells: [exact(events), exact(alerts.filter(isIn).length)],
+        choose: () => onView({ fromMs: atMs, toMs: until }),
+      };
+    });
 }
 
 const NONE: readonly never[] = [];

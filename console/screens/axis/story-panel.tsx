@@ -80,7 +80,9 @@ export const Story = memo(function Story(props: StoryProps) {
           {/* While the clock is followed, the count changes all the time. */}
           <p role={isFollowing ? undefined : "status"} className="text-2xs whitespace-nowrap text-ink3">
             {data.isPending
-              ? "Loading…"
+              ? data.error === null
+                ? "Loading…"
+                : "Not loaded"
               : data.isHeat
                 ? `${count(data.eventCount, "event")}: zoom in to read`
                 : `${exact(toldEvents)} of ${count(data.eventCount, "event")}, ${count(alertsInView, "alert")}`}
@@ -104,6 +106,8 @@ export const Story = memo(function Story(props: StoryProps) {
             <Skeleton key={key} className="h-5" />
           ))}
         </div>
+      ) : data.isPending ? (
+        <Empty title="What happened could not be loaded">The picture says why.</Empty>
       ) : rows.length === 0 ? (
         <Nothing {...props} />
       ) : (

@@ -7,6 +7,7 @@ import { copyText } from "../../components/ui/copy.tsx";
 import { IconButton } from "../../components/ui/button.tsx";
 import { Icon, type IconName } from "../../components/ui/icons.tsx";
 import { SeverityBars } from "../../components/ui/severity.tsx";
+import { Skeleton } from "../../components/ui/states.tsx";
 import { showToast } from "../../components/ui/toasts.tsx";
 import type { AlertDetail } from "../../data/client.ts";
 import { absoluteRange } from "../../components/time/range.ts";
@@ -22,9 +23,12 @@ export interface AxisActions {
 }
 
 interface ToolbarProps {
+  readonly views: ReactNode;
   readonly view: View;
   readonly isFollowing: boolean;
   readonly alert: AlertDetail | undefined;
+  /** The address names an alert that is not known yet: its place is kept. */
+  readonly isAlertAwaited: boolean;
   readonly entities: readonly Entity[];
   readonly isFilterOpen: boolean;
   readonly onFilterOpen: (open: boolean) => void;
@@ -34,64 +38,75 @@ interface ToolbarProps {
 }
 
 export function Toolbar(props: ToolbarProps) {
-  const { view, isFollowing, alert, entities, isFilterOpen, onFilterOpen, onRemoveAlert, onEntities, actions } = props;
+  const { views, view, isFollowing, alert, entities, isFilterOpen, onFilterOpen, onRemoveAlert, onEntities, actions } =
+    props;
+  const isAwaited = alert === undefined && props.isAlertAwaited;
   return (
-    <div className="flex min-h-12 shrink-0 items-center gap-x-2 gap-y-1.5 border-b border-line px-4 py-2 max-md:flex-wrap">
-      <h1 className="mr-2 text-lg font-semibold tracking-tight whitespace-nowrap">One time axis</h1>
-      {alert !== undefined && (
-        <Chip name={`the alert ${alert.title}`} onRemove={onRemoveAlert}>
-          <SeverityBars severity={alert.severity} size={13} />
-          <span className="truncate font-medium" title={alert.title}>
-            {alert.title}
+    <div className="shrink-0 border-b border-line px-4 pt-3 pb-2">
+      <div className="flex min-w-0 items-center gap-x-3 gap-y-1.5 max-md:flex-wrap">
+        <h1 className="text-lg font-semibold tracking-tight whitespace-nowrap">One time axis</h1>
+        {views}
+        <div className="ml-auto flex shrink-0 items-center gap-1">
+          <span className="mr-1 text-xs whitespace-nowrap text-ink2 max-xl:hidden">
+            {day(view.fromMs)} {clock(view.fromMs)} <span className="text-ink3">for</span> {duration(lengthOf(view))}
           </span>
-        </Chip>
-      )}
-      {entities.map((entity) => (
-        <Chip
-          key={`${entity.kind} ${entity.value}`}
-          name={entity.value}
-          onRemove={() => onEntities(entities.filter((other) => other !== entity))}
-        >
-          <Icon name={ENTITY_ICON[entity.kind]} size={13} className="text-ink3" />
-          <span className="truncate font-medium" title={entity.value}>
-            {entity.value}
-          </span>
-        </Chip>
-      ))}
-      <EntityFilter
-        open={isFilterOpen}
-        onOpenChange={onFilterOpen}
-        onChoose={(entity) =>
-          onEntities([...entities.filter(({ kind, value }) => kind !== entity.kind || value !== entity.value), entity])
-        }
-      />
-      <div className="ml-auto flex shrink-0 items-center gap-1">
-        <span className="mr-1 text-xs whitespace-nowrap text-ink2 max-xl:hidden">
-          {day(view.fromMs)} {clock(view.fromMs)} <span className="text-ink3">for</span> {duration(lengthOf(view))}
-        </span>
-        <Action icon="chevron-left" does="earlier" act={actions.earlier} />
-        <Action icon="chevron-right" does="later" act={actions.later} />
-        <Action icon="minus" does="zoomOut" act={actions.zoomOut} />
-        <Action icon="plus" does="zoomIn" act={actions.zoomIn} />
-        <Action icon="maximize-2" does="fit" act={actions.fit} />
-        <Action icon="radio" does="follow" act={actions.follow} isOn={isFollowing} />
-        <IconButton
-          icon="link-2"
-          label="Copy a link to exactly this"
-          bordered
-          className="size-7!"
-          onClick={() => {
-            const { from, to } = absoluteRange(view.fromMs, view.toMs);
-            const address = new URL(location.href);
-            address.searchParams.delete("range");
-            address.searchParams.set("from", from!);
-            address.searchParams.set("to", to!);
-            void copyText(address.href).then((isCopied) =>
-              showToast(isCopied ? "Copied a link to exactly this." : "This browser does not let the page copy.", {
-                isProblem: !isCopied,
-              }),
-            );
-          }}
+          <Action icon="chevron-left" does="earlier" act={actions.earlier} />
+          <Action icon="chevron-right" does="later" act={actions.later} />
+          <Action icon="minus" does="zoomOut" act={actions.zoomOut} />
+          <Action icon="plus" does="zoomIn" act={actions.zoomIn} />
+          <Action icon="maximize-2" does="fit" act={actions.fit} />
+          <Action icon="radio" does="follow" act={actions.follow} isOn={isFollowing} />
+          <IconButton
+            icon="link-2"
+            label="Copy a link to exactly this"
+            bordered
+            className="size-7!"
+            onClick={() => {
+              const { from, to } = absoluteRange(view.fromMs, view.toMs);
+              const address = new URL(location.href);
+              address.searchParams.delete("range");
+              address.searchParams.set("from", from!);
+              address.searchParams.set("to", to!);
+              void copyText(address.href).then((isCopied) =>
+                showToast(isCopied ? "Copied a link to exactly this." : "This browser does not let the page copy.", {
+                  isProblem: !isCopied,
+                }),
+              );
+            }}
+          />
+        </div>
+      </div>
+      <div className="mt-1.5 flex min-w-0 items-center gap-x-2 gap-y-1.5 max-md:flex-wrap">
+        {isAwaited && <Skeleton className="h-7 w-80 rounded-full" />}
+        {alert !== undefined && (
+          <Chip name={`the alert ${alert.title}`} onRemove={onRemoveAlert}>
+            <SeverityBars severity={alert.severity} size={13} />
+            <span className="truncate font-medium" title={alert.title}>
+              {alert.title}
+            </span>
+          </Chip>
+        )}
+        {entities.map((entity) => (
+          <Chip
+            key={`${entity.kind} ${entity.value}`}
+            name={entity.value}
+            onRemove={() => onEntities(entities.filter((other) => other !== entity))}
+          >
+            <Icon name={ENTITY_ICON[entity.kind]} size={13} className="text-ink3" />
+            <span className="truncate font-medium" title={entity.value}>
+              {entity.value}
+            </span>
+          </Chip>
+        ))}
+        <EntityFilter
+          open={isFilterOpen}
+          onOpenChange={onFilterOpen}
+          onChoose={(entity) =>
+            onEntities([
+              ...entities.filter(({ kind, value }) => kind !== entity.kind || value !== entity.value),
+              entity,
+            ])
+          }
         />
       </div>
     </div>

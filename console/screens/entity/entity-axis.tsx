@@ -40,12 +40,12 @@ export function EntityAxis({ entity, fromMs, toMs }: EntityAxisProps) {
         tabIndex={0}
         role="region"
         aria-label="Lanes"
-        className={`min-h-40 overflow-x-auto ${data.isStale ? "opacity-60" : ""}`}
+        className={`h-60 overflow-auto ${data.isStale ? "opacity-60" : ""}`}
       >
         {data.error !== null ? (
           <Failure error={data.error} onRetry={data.retry} />
         ) : data.isPending ? (
-          <Skeleton className="h-40" />
+          <Skeleton className="h-full" />
         ) : data.eventCount === 0 && data.alerts.length === 0 ? (
           <Empty title="Nothing in this time" />
         ) : (

@@ -4,7 +4,7 @@ import { useMemo } from "react";
 import { ENTITY_KINDS, type Entity, type EntityKind } from "../../components/entities/entity.ts";
 import { useRange } from "../../components/time/use-range.ts";
 import { Panel } from "../../components/ui/heading.tsx";
-import { Empty, Failure } from "../../components/ui/states.tsx";
+import { EmptyScreen, Failure } from "../../components/ui/states.tsx";
 import { entityDetailQuery } from "../../data/entities.ts";
 import { useMay } from "../../data/session.ts";
 import { EntityAlerts } from "./entity-alerts.tsx";
@@ -20,16 +20,16 @@ export function EntityScreen() {
   const mayRead = useMay("events:read");
   if (!mayRead) {
     return (
-      <Empty title="Your key may not see this">
+      <EmptyScreen heading={value} title="Your key may not see this">
         <p>This page needs the scope events:read.</p>
-      </Empty>
+      </EmptyScreen>
     );
   }
   if (!(ENTITY_KINDS as readonly string[]).includes(kind)) {
     return (
-      <Empty title={`There is no page for a ${kind}`}>
+      <EmptyScreen heading={value} title={`There is no page for a ${kind}`}>
         <p>There are pages for addresses, people, doors, cameras, devices and numbers.</p>
-      </Empty>
+      </EmptyScreen>
     );
   }
   return <EntityPage key={`${kind} ${value}`} kind={kind as EntityKind} value={value} />;

@@ -62,6 +62,7 @@ function TrafficParts({ address, detail, traffic }: { address: string; detail: E
     <>
       <AreaChart
         label={`Traffic of ${address} over time, in and out`}
+        title={`Traffic of ${address} over time`}
         timesMs={detail.timestamps.map((at) => Date.parse(at))}
         stepMs={detail.interval_secs * 1000}
         series={series}

@@ -4,6 +4,7 @@ import { useKeys } from "../../app/keys.ts";
 import { IconButton } from "../../components/ui/button.tsx";
 import { Icon } from "../../components/ui/icons.tsx";
 import type { Event } from "../../data/client.ts";
+import type { ListEdge } from "../../data/events.ts";
 import type { EventSort } from "./address.ts";
 import { EventDetail, type FieldActions } from "./event-detail.tsx";
 import { EventRow, gridColumns, ROW_HEIGHT } from "./event-row.tsx";
@@ -14,6 +15,8 @@ interface EventListProps {
   readonly tailCount: number;
   /** The first row is the first of all: what is new comes above it. */
   readonly isAtStart: boolean;
+  /** The last row is the last of all. */
+  readonly isAtEnd: boolean;
   readonly total: number;
   readonly isDimmed: boolean;
   readonly hasDay: boolean;
@@ -30,6 +33,8 @@ interface EventListProps {
   readonly onReading: (isReading: boolean) => void;
   readonly onNearEnd: () => void;
   readonly onNearStart: () => void;
+  /** Brings the rows at an edge of the whole list; false if it cannot. */
+  readonly onJump: (edge: ListEdge) => boolean;
 }
 
 const NEAR_ROWS = 40;
@@ -37,11 +42,16 @@ const TOP_PIXELS = 8;
 
 /** Rows of sentences. Only those in view exist; when pages come and go above them, they stay where they are. */
 export function EventList(props: EventListProps) {
-  const { rows, tailCount, isAtStart, total, isDimmed, hasDay, sort, cursor, opened, actions, question } = props;
-  const { onSort, onCursor, onToggle, onReading, onNearEnd, onNearStart } = props;
+  const { rows, tailCount, isAtStart, isAtEnd, total, isDimmed, hasDay, sort, cursor, opened, actions, question } =
+    props;
+  const { onSort, onCursor, onToggle, onReading, onNearEnd, onNearStart, onJump } = props;
   const { columns, onFilter, onColumn } = actions;
   const scroller = useRef<HTMLDivElement>(null);
   const anchor = useRef<{ id: string; offset: number }>(undefined);
+  /** The edge whose rows are on their way. */
+  const awaited = useRef<ListEdge>(undefined);
+  /** The row that gets the focus as soon as it is drawn. */
+  const focused = useRef<string>(undefined);
   const hover = useRef({ isOver: false, isScrolled: false });
   const list = useVirtualizer({
     count: rows.length,
@@ -58,6 +68,8 @@ export function EventList(props: EventListProps) {
     else if (firstIndex < NEAR_ROWS) onNearStart();
   }, [firstIndex, lastIndex, rows.length, onNearEnd, onNearStart]);
 
+  /** The browser tells that it has scrolled only after the next frame, which would have other rows. */
+  const drawThere = () => scroller.current!.dispatchEvent(new Event("scroll"));
   const tellReading = () => onReading(hover.current.isOver || hover.current.isScrolled);
   const noteAnchor = () => {
     const top = scroller.current!.scrollTop;
@@ -70,29 +82,53 @@ export function EventList(props: EventListProps) {
     tellReading();
   };
   useLayoutEffect(() => {
+    const edge = awaited.current;
+    if (edge !== undefined && (edge === "start" ? isAtStart : isAtEnd)) {
+      awaited.current = undefined;
+      anchor.current = undefined;
+      putAt(edge === "start" ? 0 : rows.length - 1);
+      drawThere();
+      return;
+    }
     if (anchor.current === undefined) return;
     const { id, offset } = anchor.current;
     const index = rows.findIndex((row) => row.id === id);
     const start = index < 0 ? undefined : list.measurementsCache[index]?.start;
-    if (start !== undefined) scroller.current!.scrollTop = start - offset;
+    if (start === undefined) return;
+    scroller.current!.scrollTop = start - offset;
+    drawThere();
     // The list itself is the same throughout.
     // oxlint-disable-next-line react-hooks/exhaustive-deps
   }, [rows]);
   useEffect(() => {
     anchor.current = undefined;
+    awaited.current = undefined;
     scroller.current!.scrollTop = 0;
   }, [question]);
+  useEffect(() => {
+    if (focused.current === undefined) return;
+    const button = scroller.current!.querySelector<HTMLElement>(`[data-row="${focused.current}"]`);
+    if (button === null) return;
+    focused.current = undefined;
+    button.focus({ preventScroll: true });
+  });
 
-  const move = (step: 1 | -1) => {
-    const at = rows.findIndex((row) => row.id === cursor);
-    const index = at < 0 ? firstVisible() : Math.min(rows.length - 1, Math.max(0, at + step));
+  const putAt = (index: number) => {
     const row = rows[index];
     if (row === undefined) return;
     onCursor(row.id);
+    focused.current = row.id;
     list.scrollToIndex(index, { align: "auto" });
-    requestAnimationFrame(() =>
-      scroller.current?.querySelector<HTMLElement>(`[data-row="${row.id}"]`)?.focus({ preventScroll: true }),
-    );
+  };
+  const move = (step: 1 | -1) => {
+    const at = rows.findIndex((row) => row.id === cursor);
+    putAt(at < 0 ? firstVisible() : Math.min(rows.length - 1, Math.max(0, at + step)));
+  };
+  const moveToEdge = (edge: ListEdge) => {
+    const isThere = edge === "start" ? isAtStart : isAtEnd;
+    // Before the jump, so that rows from the cache find it.
+    awaited.current = isThere ? undefined : edge;
+    if (isThere || !onJump(edge)) putAt(edge === "start" ? 0 : rows.length - 1);
   };
   const firstVisible = () => {
     const top = scroller.current!.scrollTop;
@@ -108,7 +144,13 @@ export function EventList(props: EventListProps) {
     else if (row !== undefined) onFilter("type", row.type, isOut);
   };
   const toggle = () => cursor !== undefined && onToggle(cursor);
-  useKeys("list", { next: () => move(1), previous: () => move(-1), open: toggle });
+  useKeys("list", {
+    next: () => move(1),
+    previous: () => move(-1),
+    first: () => moveToEdge("start"),
+    last: () => moveToEdge("end"),
+    open: toggle,
+  });
   useKeys("events", { expand: toggle, filterFor: () => filterBy(false), filterOut: () => filterBy(true) });
   useKeys("everywhere", { back: () => onCursor(undefined) }, { enabled: cursor !== undefined });
 

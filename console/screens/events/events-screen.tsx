@@ -1,4 +1,4 @@
-import { Empty } from "../../components/ui/states.tsx";
+import { EmptyScreen } from "../../components/ui/states.tsx";
 import { useMay } from "../../data/session.ts";
 import { Events } from "./events.tsx";
 
@@ -6,9 +6,9 @@ import { Events } from "./events.tsx";
 export function EventsScreen() {
   if (!useMay("events:read")) {
     return (
-      <Empty title="Your key may not see this">
+      <EmptyScreen heading="Events" title="Your key may not see this">
         <p>Events need the scope events:read.</p>
-      </Empty>
+      </EmptyScreen>
     );
   }
   return <Events />;

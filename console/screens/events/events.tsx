@@ -6,6 +6,7 @@ import { Button } from "../../components/ui/button.tsx";
 import { Sheet } from "../../components/ui/sheet.tsx";
 import { Failure, Skeleton } from "../../components/ui/states.tsx";
 import { showToast } from "../../components/ui/toasts.tsx";
+import { ScreenViews } from "../../components/views/screen-views.tsx";
 import { eventCountsQuery, eventTotalQuery, usesWordIndex, type EventQuestion } from "../../data/events.ts";
 import { mayPrefetch } from "../../data/limits.ts";
 import { count, exact } from "../../text/numbers.ts";
@@ -39,6 +40,7 @@ import { useTail } from "./use-tail.ts";
 
 const BARS_MAX = 180;
 const DAY_MS = 86_400_000;
+const KEPT_IN_VIEWS = ["search", "source", "type", "severity", "filter", "columns", "sort"];
 /** How often to count what is new. */
 const COUNT_NEW_MS = 30_000;
 
@@ -143,12 +145,16 @@ export function Events() {
   const isEmpty = !list.isPending && list.rows.length === 0 && !isLive;
   return (
     <main className="flex h-full min-h-0 flex-col">
-      <div className="flex flex-wrap items-start gap-2 px-4 pt-3">
-        <h1 className="mr-1 text-lg leading-8 font-semibold tracking-tight">Events</h1>
-        <div className="min-w-0 flex-1 max-sm:order-last max-sm:basis-full">
-          <FilterBar filter={filter} range={range} onChange={setFilter} />
-        </div>
-        <div className="flex gap-2 max-sm:ml-auto">
+      <div className="flex items-center gap-x-3 gap-y-2 px-4 pt-3 max-md:flex-wrap">
+        <h1 className="text-lg leading-8 font-semibold tracking-tight">Events</h1>
+        <ScreenViews
+          screen="events"
+          search={search}
+          names={KEPT_IN_VIEWS}
+          whole="All events"
+          keeps="the filters, the columns and the order"
+        />
+        <div className="ml-auto flex shrink-0 gap-2">
           <Button className="lg:hidden" icon="list-filter" onClick={() => setSheet("facets")}>
             Values
           </Button>
@@ -168,6 +174,9 @@ export function Events() {
             Export
           </Button>
         </div>
+      </div>
+      <div className="px-4 pt-2">
+        <FilterBar filter={filter} range={range} onChange={setFilter} />
       </div>
       <Notes
         filter={filter}
@@ -231,6 +240,7 @@ export function Events() {
               rows={list.rows}
               tailCount={list.tailCount}
               isAtStart={list.isAtStart}
+              isAtEnd={list.isAtEnd}
               total={total ?? 0}
               isDimmed={list.isDimmed}
               hasDay={toMs - fromMs > DAY_MS}
@@ -245,6 +255,7 @@ export function Events() {
               onReading={setReading}
               onNearEnd={list.fetchNext}
               onNearStart={list.fetchPrevious}
+              onJump={list.jumpTo}
             />
           )}
           <EventKeyHints />

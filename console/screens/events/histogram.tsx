@@ -38,7 +38,7 @@ export function Histogram({ counts, error, isDimmed, fromMs, toMs, step, onRetry
   }
   if (counts === undefined) return <Skeleton className="h-[76px]" />;
   return (
-    <div className={isDimmed ? "opacity-60" : ""}>
+    <div aria-busy={isDimmed} className={isDimmed ? "opacity-60" : ""}>
       <SeverityHistogram
         of="event"
         buckets={counts.buckets}

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
-import { useMemo, useState } from "react";
+import { useMemo, useState, type KeyboardEvent } from "react";
+import { TableButton } from "../../components/charts/table-twin.tsx";
 import { useWidth } from "../../components/charts/use-width.ts";
 import { SectionHeading } from "../../components/ui/heading.tsx";
 import { Empty, Failure, Skeleton } from "../../components/ui/states.tsx";
@@ -29,7 +30,26 @@ export function Pairs({ filter, range, onRefine }: PairsProps) {
   const pairs = useMemo(() => (query.data ?? []).flatMap((row) => parsePair(row.key, row.bytes) ?? []), [query.data]);
   return (
     <>
-      <SectionHeading>Who sends to whom</SectionHeading>
+      <SectionHeading
+        right={
+          pairs.length > 0 && (
+            <TableButton
+              title="Who sends to whom"
+              columns={["From", "To", "Sent"]}
+              rows={() =>
+                pairs.map(({ src, dst, bytes: sent }) => ({
+                  id: `${src} ${dst}`,
+                  name: src,
+                  cells: [dst, bytes(sent)],
+                  choose: () => onRefine({ src, dst }),
+                }))
+              }
+            />
+          )
+        }
+      >
+        Who sends to whom
+      </SectionHeading>
       <div
         style={{ height: HEIGHT }}
         aria-busy={query.isPlaceholderData}
@@ -48,6 +68,13 @@ export function Pairs({ filter, range, onRefine }: PairsProps) {
     </>
   );
 }
+
+/** What a button of HTML does by itself. */
+const onPress = (press: () => void) => (event: KeyboardEvent) => {
+  if (event.key !== "Enter" && event.key !== " ") return;
+  event.preventDefault();
+  press();
+};
 
 function Diagram({ pairs, onRefine }: { pairs: readonly Pair[]; onRefine: (more: FilterSearch) => void }) {
   const [box, width] = useWidth<HTMLDivElement>();
@@ -72,9 +99,7 @@ function Diagram({ pairs, onRefine }: { pairs: readonly Pair[]; onRefine: (more:
               aria-label={`Show only ${link.pair.src} to ${link.pair.dst}, ${bytes(link.pair.bytes)}`}
               className="cursor-pointer hover:[stroke-opacity:0.7] focus-visible:[stroke-opacity:0.8]"
               onClick={() => onRefine({ src: link.pair.src, dst: link.pair.dst })}
-              onKeyDown={(event) => {
-                if (event.key === "Enter") onRefine({ src: link.pair.src, dst: link.pair.dst });
-              }}
+              onKeyDown={onPress(() => onRefine({ src: link.pair.src, dst: link.pair.dst }))}
             >
               <title>{`${link.pair.src} → ${link.pair.dst}: ${bytes(link.pair.bytes)}`}</title>
             </path>
@@ -93,9 +118,7 @@ function Diagram({ pairs, onRefine }: { pairs: readonly Pair[]; onRefine: (more:
                 onMouseEnter={() => setNear(name)}
                 onMouseLeave={() => setNear(undefined)}
                 onClick={() => onRefine({ [node.side]: node.address })}
-                onKeyDown={(event) => {
-                  if (event.key === "Enter") onRefine({ [node.side]: node.address });
-                }}
+                onKeyDown={onPress(() => onRefine({ [node.side]: node.address }))}
               >
                 <title>{`${node.address}: ${bytes(node.value ?? 0)}`}</title>
                 <rect

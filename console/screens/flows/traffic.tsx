@@ -1,8 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
 import { AreaChart, shadeOf } from "../../components/charts/area-chart.tsx";
-import { clock, day } from "../../components/time/format.ts";
-import { Button } from "../../components/ui/button.tsx";
 import { SectionHeading } from "../../components/ui/heading.tsx";
 import { Segments } from "../../components/ui/segments.tsx";
 import { Failure, Skeleton } from "../../components/ui/states.tsx";
@@ -31,7 +28,6 @@ const HEIGHT = 220;
 
 export function Traffic({ filter, range, split, onSplit, onZoom, onUnzoom }: TrafficProps) {
   const chosen = SPLITS.find(({ value }) => value === split)?.value ?? "protocol";
-  const [isTable, setTable] = useState(false);
   const traffic = useQuery(trafficQuery(filter, range, chosen));
   const seconds = traffic.data?.interval_secs ?? 1;
   const series = (traffic.data?.series ?? []).map(({ key, bytes: values }) => ({
@@ -48,16 +44,7 @@ export function Traffic({ filter, range, split, onSplit, onZoom, onUnzoom }: Tra
   );
   return (
     <>
-      <SectionHeading
-        right={
-          <div className="flex items-center gap-2">
-            <Segments label="Split by" value={chosen} options={SPLITS} onChange={onSplit} />
-            <Button look="quiet" className="max-md:hidden" aria-pressed={isTable} onClick={() => setTable(!isTable)}>
-              {isTable ? "Show the chart" : "Show as a table"}
-            </Button>
-          </div>
-        }
-      >
+      <SectionHeading right={<Segments label="Split by" value={chosen} options={SPLITS} onChange={onSplit} />}>
         Traffic{total > 0 && <span className="ml-2 font-normal text-ink3">{bytes(total)} in all</span>}
       </SectionHeading>
       {traffic.error !== null && traffic.data === undefined ? (
@@ -66,21 +53,18 @@ export function Traffic({ filter, range, split, onSplit, onZoom, onUnzoom }: Tra
         <Skeleton className="h-[244px]" />
       ) : (
         <div aria-busy={traffic.isPlaceholderData} className={traffic.isPlaceholderData ? "opacity-60" : ""}>
-          {isTable ? (
-            <TrafficTable timesMs={traffic.data.timestamps} series={series} />
-          ) : (
-            <AreaChart
-              label={`Traffic over time, split by ${chosen}: ${bytes(total)} in all`}
-              timesMs={traffic.data.timestamps}
-              stepMs={seconds * 1000}
-              series={series}
-              previous={previous}
-              format={bytesPerSecond}
-              height={HEIGHT}
-              onZoom={onZoom}
-              onUnzoom={onUnzoom}
-            />
-          )}
+          <AreaChart
+            label={`Traffic over time, split by ${chosen}: ${bytes(total)} in all`}
+            title="Traffic over time"
+            timesMs={traffic.data.timestamps}
+            stepMs={seconds * 1000}
+            series={series}
+            previous={previous}
+            format={bytesPerSecond}
+            height={HEIGHT}
+            onZoom={onZoom}
+            onUnzoom={onUnzoom}
+          />
           <Legend series={series} hasPrevious={previous !== undefined} />
         </div>
       )}
@@ -116,36 +100,5 @@ function Legend({ series, hasPrevious }: { series: readonly NamedSeries[]; hasPr
         </li>
       )}
     </ul>
-  );
-}
-
-function TrafficTable({ timesMs, series }: { timesMs: readonly number[]; series: readonly NamedSeries[] }) {
-  return (
-    <div className="h-[220px] overflow-auto" tabIndex={0} role="region" aria-label="Traffic as a table">
-      <table className="w-full text-xs">
-        <thead className="sticky top-0 bg-panel text-left text-ink3">
-          <tr>
-            <th className="py-1 font-medium">Time</th>
-            {series.map(({ name }) => (
-              <th key={name} className="py-1 text-right font-medium">
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {timesMs.map((atMs, index) => (
-            <tr key={atMs} className="border-t border-line">
-              <td className="py-1 whitespace-nowrap">{`${day(atMs)} ${clock(atMs)}`}</td>
-              {series.map(({ name, values }) => (
-                <td key={name} className="py-1 text-right text-ink2">
-                  {bytesPerSecond(values[index] ?? 0)}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
   );
 }

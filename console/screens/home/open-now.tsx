@@ -16,9 +16,9 @@ export function OpenNow() {
       {open.error !== null && open.data === undefined ? (
         <Failure error={open.error} onRetry={() => void open.refetch()} />
       ) : open.data === undefined ? (
-        <Skeleton className="mt-2 h-14" />
+        <Skeleton className="mt-2 h-14 max-sm:h-[110px]" />
       ) : (
-        <div className="mt-2 flex flex-wrap items-end gap-x-8 gap-y-3">
+        <div className="mt-2 flex min-h-14 flex-wrap content-start items-end gap-x-8 gap-y-3 max-sm:min-h-[110px]">
           <ScreenLink to="/alerts" search={{ view: "all" }} className="rounded-md hover:underline">
             <span className="text-[34px] leading-none font-semibold tracking-tight">{short(open.data.total)}</span>
             <span className="ml-2 text-sm text-ink3">{open.data.total === 1 ? "alert" : "alerts"}</span>

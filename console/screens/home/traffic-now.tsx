@@ -43,6 +43,7 @@ export function TrafficNow({ fromMs, toMs }: { fromMs: number; toMs: number }) {
           <>
             <AreaChart
               label="Traffic over time"
+              title="Traffic over time"
               timesMs={traffic.data.timestamps}
               stepMs={seconds * 1000}
               series={[{ name: "traffic", values }]}

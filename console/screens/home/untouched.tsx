@@ -4,12 +4,12 @@ import { useNow } from "../../components/time/use-range.ts";
 import { SectionHeading } from "../../components/ui/heading.tsx";
 import { ScreenLink } from "../../components/ui/screen-link.tsx";
 import { SeverityBars } from "../../components/ui/severity.tsx";
-import { Empty, Skeleton } from "../../components/ui/states.tsx";
+import { Empty, Failure, Skeleton } from "../../components/ui/states.tsx";
 import { openAlertsQuery } from "../../data/home.ts";
 import { exact } from "../../text/numbers.ts";
 
 export function Untouched() {
-  const { data } = useQuery(openAlertsQuery);
+  const { data, error, refetch } = useQuery(openAlertsQuery);
   const nowMs = useNow();
   return (
     <>
@@ -30,7 +30,9 @@ export function Untouched() {
         Nobody has looked at these, oldest first
       </SectionHeading>
       <div className="min-h-56">
-        {data === undefined ? (
+        {error !== null && data === undefined ? (
+          <Failure error={error} onRetry={() => void refetch()} />
+        ) : data === undefined ? (
           <Skeleton className="h-56" />
         ) : data.untouched.length === 0 ? (
           <Empty title="Every alert has been looked at">New ones appear here and in the queue.</Empty>

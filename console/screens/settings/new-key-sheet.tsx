@@ -99,9 +99,9 @@ export function NewKeySheet({ onClose, onMade }: NewKeySheetProps) {
             <div key={scope}>
               <Check
                 label={
-                  <>
+                  <span>
                     {SCOPES[scope]} <code className="mono text-2xs text-ink3">{scope}</code>
-                  </>
+                  </span>
                 }
                 checked={scopes.has(scope)}
                 onChange={(isChosen) => {

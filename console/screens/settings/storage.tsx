@@ -1,8 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { Icon } from "../../components/ui/icons.tsx";
 import { Panel } from "../../components/ui/heading.tsx";
-import { Failure, Skeleton } from "../../components/ui/states.tsx";
-import { siteQuery, type Site } from "../../data/site.ts";
+import { Empty, Failure, Skeleton } from "../../components/ui/states.tsx";
+import { isWhole, siteQuery, type WholeSite } from "../../data/site.ts";
 import { bytes, count, percent } from "../../text/numbers.ts";
 
 /** How long data is kept, and how much room there is. */
@@ -10,6 +10,13 @@ export function Storage() {
   const { data: site, error, refetch } = useQuery(siteQuery);
   if (error !== null && site === undefined) return <Failure error={error} onRetry={() => void refetch()} />;
   if (site === undefined) return <Skeleton className="h-72" />;
+  if (!isWhole(site)) {
+    return (
+      <Empty title="Your key may not see this">
+        <p>Retention and disk need the scope events:read.</p>
+      </Empty>
+    );
+  }
   return (
     <>
       <Panel className="space-y-3">
@@ -46,7 +53,7 @@ function Kept({ name, days }: { name: string; days: number }) {
   );
 }
 
-function Disk({ disk }: { disk: Site["disk"] }) {
+function Disk({ disk }: { disk: WholeSite["disk"] }) {
   const others = Math.max(0, disk.total_bytes - disk.free_bytes - disk.used_bytes);
   const share = (part: number) => `${(part / Math.max(1, disk.total_bytes)) * 100}%`;
   return (

@@ -4,12 +4,12 @@ import { Button } from "../../components/ui/button.tsx";
 import { CopyButton } from "../../components/ui/copy.tsx";
 import { Icon } from "../../components/ui/icons.tsx";
 import { Sheet } from "../../components/ui/sheet.tsx";
-import { collectorsQuery, type Site } from "../../data/site.ts";
+import { collectorsQuery, type WholeSite } from "../../data/site.ts";
 import { fillGuide, GUIDES, placeOf, type Guide } from "../../text/guides/guides.ts";
 import { arrivals, newArrival, type Arrival } from "./arrivals.ts";
 
 interface ConnectSheetProps {
-  readonly site: Site;
+  readonly site: WholeSite;
   readonly guideId: string;
   readonly onGuide: (id: string) => void;
   readonly onClose: () => void;
@@ -57,7 +57,7 @@ export function ConnectSheet({ site, guideId, onGuide, onClose }: ConnectSheetPr
   );
 }
 
-function GuideSteps({ guide, site }: { guide: Guide; site: Site }) {
+function GuideSteps({ guide, site }: { guide: Guide; site: WholeSite }) {
   const place = placeOf(guide.collector, site);
   const command = guide.command === undefined ? undefined : fillGuide(guide.command, place, site);
   return (

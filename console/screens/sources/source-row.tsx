@@ -1,4 +1,5 @@
 import { Sparkline } from "../../components/charts/sparkline.tsx";
+import { TableButton, type TwinRow } from "../../components/charts/table-twin.tsx";
 import { ago } from "../../components/time/format.ts";
 import { Icon, type IconName } from "../../components/ui/icons.tsx";
 import { exact, short } from "../../text/numbers.ts";
@@ -37,10 +38,7 @@ export function SourceRow({ source, nowMs, isOpen, onToggle }: SourceRowProps) {
           {word}
         </span>
         <span className="max-md:hidden">
-          <Sparkline
-            values={source.history}
-            label={`${source.unit} a minute over the last hour; now ${source.perMinute}`}
-          />
+          <Sparkline values={source.history} label={`${source.unit} a minute over the last hour`} />
         </span>
         <span className="text-xs text-ink2 max-md:hidden" title={exact(source.perMinute)}>
           {rate}
@@ -58,6 +56,13 @@ export function SourceRow({ source, nowMs, isOpen, onToggle }: SourceRowProps) {
   );
 }
 
+const capital = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
+
+const minutes = (history: readonly number[]): TwinRow[] =>
+  history
+    .map((value, index) => ({ id: index, name: String(history.length - 1 - index), cells: [exact(value)] }))
+    .toReversed();
+
 function SourceDetail({ source, nowMs }: { source: Source; nowMs: number }) {
   return (
     <div className="space-y-3 bg-app px-4 py-3 text-sm">
@@ -73,7 +78,17 @@ function SourceDetail({ source, nowMs }: { source: Source; nowMs: number }) {
           </pre>
         </div>
       )}
-      <dl className="flex flex-wrap gap-x-8 gap-y-1 text-xs">
+      <dl className="flex flex-wrap items-center gap-x-8 gap-y-1 text-xs">
+        <div className="flex items-center gap-1">
+          <dt className="text-ink3">last hour</dt>
+          <dd>
+            <TableButton
+              title={`${capital(source.unit)} a minute from ${source.name}`}
+              columns={["Minutes ago", capital(source.unit)]}
+              rows={() => minutes(source.history)}
+            />
+          </dd>
+        </div>
         {source.facts.map(([name, value]) => (
           <div key={name} className="flex gap-2">
             <dt className="text-ink3">{name}</dt>

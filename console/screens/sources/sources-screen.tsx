@@ -4,7 +4,7 @@ import { useNow } from "../../components/time/use-range.ts";
 import { Button } from "../../components/ui/button.tsx";
 import { Panel } from "../../components/ui/heading.tsx";
 import { Empty, Failure, Skeleton } from "../../components/ui/states.tsx";
-import { collectorsQuery, siteQuery } from "../../data/site.ts";
+import { collectorsQuery, isWhole, siteQuery } from "../../data/site.ts";
 import { count } from "../../text/numbers.ts";
 import { ConnectSheet } from "./connect-sheet.tsx";
 import { SourceRow } from "./source-row.tsx";
@@ -71,7 +71,7 @@ export function SourcesScreen() {
           </Panel>
         )}
       </div>
-      {search.connect !== undefined && site.data !== undefined && (
+      {search.connect !== undefined && site.data !== undefined && isWhole(site.data) && (
         <ConnectSheet site={site.data} guideId={search.connect} onGuide={connect} onClose={() => connect(undefined)} />
       )}
     </main>

@@ -1,4 +1,4 @@
-import type { Site } from "../../data/site.ts";
+import type { WholeSite } from "../../data/site.ts";
 
 // What to do on a device so that it sends to this service. `{address}` and `{port}` are those at which the device reaches it.
 
@@ -144,7 +144,7 @@ export interface Place {
 }
 
 /** Where a device sends to, as this machine is seen from outside. */
-export function placeOf(collector: CollectorName, site: Site): Place {
+export function placeOf(collector: CollectorName, site: WholeSite): Place {
   if (collector === "webhook") {
     return { address: site.http.reachable_at[0], port: site.http.port, isOpen: true };
   }
@@ -158,7 +158,7 @@ export function placeOf(collector: CollectorName, site: Site): Place {
 
 const bracketed = (address: string) => (address.includes(":") ? `[${address}]` : address);
 
-export function fillGuide(text: string, place: Place, site: Site): string {
+export function fillGuide(text: string, place: Place, site: WholeSite): string {
   const address = place.address ?? "the address of this machine";
   const url = site.public_url ?? `http://${bracketed(address)}:${site.http.port}`;
   return text

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import type { RefObject } from "react";
+import { IconButton } from "../../../components/ui/button.tsx";
 import { Score } from "../../../components/ui/marks.tsx";
 import { Empty, Failure, Skeleton } from "../../../components/ui/states.tsx";
 import { alertDetailQuery } from "../../../data/alerts.ts";
@@ -28,10 +29,19 @@ export function AlertPanel(props: AlertPanelProps) {
   const { data: alert, error, refetch } = useQuery(alertDetailQuery(id));
   if (alert === undefined) {
     if (error === null) return <PanelSkeleton />;
-    return error instanceof ApiError && error.status === 404 ? (
-      <Empty title="This alert is no longer there">Alerts are removed after the time that the site keeps them.</Empty>
-    ) : (
-      <Failure error={error} onRetry={() => void refetch()} />
+    return (
+      <>
+        {props.onBack !== undefined && (
+          <IconButton icon="chevron-left" label="Back to the queue" className="m-2" onClick={props.onBack} />
+        )}
+        {error instanceof ApiError && error.status === 404 ? (
+          <Empty title="This alert is no longer there">
+            Alerts are removed after the time that the site keeps them.
+          </Empty>
+        ) : (
+          <Failure error={error} onRetry={() => void refetch()} />
+        )}
+      </>
     );
   }
   const commands = props.commandsOf(alert);
@@ -40,7 +50,7 @@ export function AlertPanel(props: AlertPanelProps) {
     <div className="flex h-full flex-col">
       {/* It scrolls, so that keys must be able to reach it. */}
       <div
-        key={id}
+        key={`alert ${id}`}
         tabIndex={0}
         role="region"
         aria-label="Alert"
@@ -76,12 +86,13 @@ export function AlertPanel(props: AlertPanelProps) {
           <Timeline alert={alert} nowMs={props.nowMs} />
         </div>
       </div>
-      <CommentBox key={id} box={props.commentBox} refusal={props.refusal} onSend={commands.comment} />
+      <CommentBox key={`comment ${id}`} box={props.commentBox} refusal={props.refusal} onSend={commands.comment} />
     </div>
   );
 }
 
-function PanelSkeleton() {
+/** An alert that is not known yet. */
+export function PanelSkeleton() {
   return (
     <div aria-busy className="space-y-5 px-5 py-4">
       <Skeleton className="h-5 w-48" />

@@ -1,5 +1,5 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useLayoutEffect, useRef, type ReactNode, type RefObject } from "react";
+import { useLayoutEffect, type ReactNode, type RefObject } from "react";
 import { Skeleton } from "../../../components/ui/states.tsx";
 import type { Alert } from "../../../data/client.ts";
 import type { AlertFilters } from "../../../data/alerts.ts";
@@ -8,6 +8,7 @@ import { isSelected, type Selectable, type Selection } from "../selection.ts";
 import { AlertRow, GroupRow } from "./alert-row.tsx";
 import type { Layout, Place } from "./layout.ts";
 import type { AlertList as List, Row } from "./use-alert-list.ts";
+import { useAnchor } from "./use-anchor.ts";
 
 export const ROW_HEIGHT = { comfortable: 56, compact: 36 } as const;
 const OVERSCAN = 8;
@@ -68,7 +69,7 @@ export function AlertList(props: ListProps) {
   const items = virtual.getVirtualItems();
   const [start, end] = [items[0]?.index ?? 0, items.at(-1)?.index ?? Math.min(20, layout.count - 1)];
   useLayoutEffect(() => onVisible(start, end), [onVisible, start, end]);
-  useAnchor(layout, cursor, height, scroller);
+  const room = useAnchor(layout, cursor, height, scroller, virtual.scrollOffset ?? 0);
 
   const cursorIndex = cursor === undefined ? -1 : indexOf(layout, cursor);
   return (
@@ -81,8 +82,9 @@ export function AlertList(props: ListProps) {
       aria-multiselectable
       aria-busy={list.isPending}
       aria-activedescendant={cursorIndex >= start && cursorIndex <= end ? rowId(cursorIndex) : undefined}
-      className="@container min-h-0 flex-1 overflow-y-auto overscroll-contain border-t border-line outline-offset-[-2px]"
+      className="@container min-h-0 flex-1 overflow-y-auto overscroll-contain [overflow-anchor:none] border-t border-line outline-offset-[-2px]"
     >
+      {list.isPending && layout.count === 0 && <WaitingRows height={height} />}
       <div style={{ height: virtual.getTotalSize() }} className="relative">
         {items.map(({ index, start: top }) => (
           // Keys of the list act on the cursor's row; the mouse acts on any.
@@ -102,6 +104,7 @@ export function AlertList(props: ListProps) {
         ))}
       </div>
       {props.footer}
+      <div ref={room} aria-hidden />
     </div>
   );
 }
@@ -160,6 +163,17 @@ function isStruck(alert: Alert, filters: AlertFilters): boolean {
   return !matches(alert, known);
 }
 
+/** How many groups there will be is not known yet. */
+const WAITING_ROWS = 12;
+
+function WaitingRows({ height }: { height: number }) {
+  return Array.from({ length: WAITING_ROWS }, (_, index) => (
+    <div key={index} role="row" style={{ height }}>
+      <WaitingRow isCompact={height === ROW_HEIGHT.compact} />
+    </div>
+  ));
+}
+
 function WaitingRow({ isCompact }: { isCompact: boolean }) {
   return (
     <div role="gridcell" className="flex h-full items-center gap-3 border-b border-line px-4">
@@ -172,27 +186,4 @@ function WaitingRow({ isCompact }: { isCompact: boolean }) {
       <Skeleton className="size-6 rounded-full" />
     </div>
   );
-}
-
-/** Keeps the cursor's row, or else the first in sight, at its pixel when rows come or go above it. */
-function useAnchor(
-  layout: Layout,
-  cursor: Place | undefined,
-  height: number,
-  scroller: RefObject<HTMLDivElement | null>,
-) {
-  const before = useRef<{ layout: Layout; height: number }>(undefined);
-  useLayoutEffect(() => {
-    const box = scroller.current;
-    const previous = before.current;
-    before.current = { layout, height };
-    if (box === null || previous === undefined || previous.layout.count === 0 || previous.height !== height) return;
-    const first = Math.ceil(box.scrollTop / height);
-    const last = Math.floor((box.scrollTop + box.clientHeight) / height) - 1;
-    const cursorIndex = cursor === undefined ? -1 : indexOf(previous.layout, cursor);
-    const anchorIndex = cursorIndex >= first && cursorIndex <= last ? cursorIndex : first;
-    const place = previous.layout.at(anchorIndex);
-    const index = place === undefined ? -1 : indexOf(layout, place);
-    if (index >= 0 && index !== anchorIndex) box.scrollBy(0, (index - anchorIndex) * height);
-  });
 }

@@ -1,7 +1,13 @@
-import { useQueries, useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
 import { alertGroupsQuery, type AlertGroup } from "../../../data/alert-groups.ts";
-import { ALERTS_PER_PAGE, alertPageQuery, type AlertFilters, type AlertPage } from "../../../data/alerts.ts";
+import {
+  ALERTS_PER_PAGE,
+  alertPageQuery,
+  forgetHiddenPages,
+  type AlertFilters,
+  type AlertPage,
+} from "../../../data/alerts.ts";
 import type { Alert } from "../../../data/client.ts";
 import type { Grouping, Sort } from "../address.ts";
 import { freeze, NOT_FROZEN } from "./groups.ts";
@@ -91,6 +97,11 @@ export function useAlertList(
       return alertPageQuery(filtersOf(question!, rule), question!.sort, after, question!.generation);
     }),
   });
+  const client = useQueryClient();
+  const wantedKey = wanted.map(({ rule, page }) => `${rule ?? UNGROUPED} ${page}`).join("\n");
+  // After others came into sight.
+  // oxlint-disable-next-line react/exhaustive-effect-dependencies
+  useEffect(() => forgetHiddenPages(client), [client, wantedKey]);
   const byPage = new Map(wanted.map(({ rule, page }, i) => [`${rule ?? UNGROUPED} ${page}`, results[i]!.data]));
 
   const readPages = withRead(state.key === key ? state.pages : new Map(), wanted, results);

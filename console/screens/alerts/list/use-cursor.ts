@@ -12,6 +12,8 @@ const SEARCHED_MAX = 300;
 export interface Cursor {
   readonly place: Place | undefined;
   readonly index: number;
+  /** It has moved, and what is shown does not follow it yet, or never will. */
+  readonly isAhead: boolean;
   moveTo(index: number): void;
   /** Without waiting for the rest: a click, or Enter. */
   jumpTo(index: number): void;
@@ -27,8 +29,15 @@ interface CursorOptions {
   readonly onRest: (index: number) => void;
 }
 
+interface CursorState {
+  readonly key: string;
+  readonly place: Place | undefined;
+  /** The alert of the address when it moved, null for none; undefined until it moves. */
+  readonly leftAlert: string | null | undefined;
+}
+
 export function useCursor({ list, listKey, alertId, rowHeight, scroller, onRest }: CursorOptions): Cursor {
-  const [state, setState] = useState<{ key: string; place: Place | undefined }>({ key: listKey, place: undefined });
+  const [state, setState] = useState<CursorState>({ key: listKey, place: undefined, leftAlert: undefined });
   const place = state.key === listKey ? state.place : undefined;
   const index = place === undefined ? -1 : indexOf(list.layout, place);
   const rest = useRef<ReturnType<typeof setTimeout>>(undefined);
@@ -39,15 +48,15 @@ export function useCursor({ list, listKey, alertId, rowHeight, scroller, onRest 
   useEffect(() => () => clearTimeout(rest.current), []);
 
   const { layout, isPending } = list;
-  const set = (to: number) => {
+  const set = (to: number, leftAlert: string | null | undefined = alertId ?? null) => {
     const next = layout.at(to);
-    if (next !== undefined) setState({ key: listKey, place: next });
+    if (next !== undefined) setState({ key: listKey, place: next, leftAlert });
   };
 
   // The first time, it stands on the alert of the address, or on the first row.
   if (place === undefined && !isPending && layout.count > 0) {
     const start = alertId === undefined ? 0 : findAlert(list, alertId);
-    if (start >= 0) set(start);
+    if (start >= 0) set(start, undefined);
   }
 
   const reveal = (to: number) => {
@@ -68,6 +77,7 @@ export function useCursor({ list, listKey, alertId, rowHeight, scroller, onRest 
   return {
     place,
     index,
+    isAhead: state.key === listKey && state.leftAlert === (alertId ?? null),
     moveTo,
     jumpTo: (to) => {
       clearTimeout(rest.current);

@@ -7,7 +7,7 @@ import { ruleQuery, weekSimulationQuery } from "../../../data/simulation.ts";
 import { sentenceText } from "../../../text/sentences.ts";
 import { shortField } from "../detail/why.ts";
 import { choicesOf, silencedWords, toConditions, type Candidate } from "./exception.ts";
-import { failureWords } from "./failure-words.ts";
+import { failureWords } from "../../../text/failure-words.ts";
 
 type Exception = Pick<Schemas["ExceptionOfAlert"], "conditions" | "reason"> & {
   /** Null: for good. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Change } from "../../../data/alert-changes.ts";
 import type { Alert, AlertDetail } from "../../../data/client.ts";
 import { alertLike } from "../alert.fixture.ts";
-import { afterChange, bulkWords, conflictWords, doneWords, undoOf } from "./outcome-words.ts";
+import { afterChange, bulkWords, conflictWords, doneWords, undoneWords, undoOf } from "./outcome-words.ts";
 
 const NOW_MS = Date.parse("2026-11-15T09:00:00Z");
 const entry = (kind: "resolved" | "commented", at: string) => ({ id: at, kind, at, actor: "eva" });
@@ -22,9 +22,20 @@ test("a conflict without a move says the status", () => {
 
 test("many alerts: what was done, refused and left", () => {
   const failed = [{ id: "alt_1", message: "the alert is resolved" }];
-  const result = { succeeded: [], succeededCount: 10_000, failed, failedCount: 1, remaining: 5 };
+  const result = { succeeded: [], succeededCount: 10_000, failed, failedCount: 1, remaining: 5, undoIds: [] };
   expect(bulkWords({ action: "acknowledge" }, result)).toBe(
     "Acknowledged 10,000 alerts; 1 was refused: the alert is resolved; 5 are left, do it again for those",
+  );
+});
+
+test("what was taken back: how many, who is left alone, and that a comment stays", () => {
+  const result = { succeeded: [], succeededCount: 12, failed: [], failedCount: 0, remaining: 0, undoIds: [] };
+  expect(undoneWords({ action: "reopen" }, result)).toBe("Taken back for 12 alerts");
+  expect(undoneWords({ action: "resolve", resolution: "benign", comment: "x" }, { ...result, failedCount: 2 })).toBe(
+    "Taken back for 12 alerts; 2 stay as they are, because somebody has changed them since. The comment stays in the timeline",
+  );
+  expect(undoneWords({ action: "reopen" }, { ...result, succeededCount: 0, failedCount: 1 })).toBe(
+    "Nothing was taken back; 1 stays as it is, because somebody has changed it since",
   );
 });
 

@@ -38,6 +38,18 @@ export function bulkWords(change: Change, result: BulkResult): string {
   return `${done}${refused}${left}`;
 }
 
+/** What taking a change of many alerts back did. */
+export function undoneWords(change: Change, result: BulkResult): string {
+  const { succeededCount, failedCount } = result;
+  const done = succeededCount === 0 ? "Nothing was taken back" : `Taken back for ${count(succeededCount, "alert")}`;
+  const left =
+    failedCount === 0
+      ? ""
+      : `; ${exact(failedCount)} ${failedCount === 1 ? "stays as it is, because somebody has" : "stay as they are, because somebody has"} changed ${failedCount === 1 ? "it" : "them"} since`;
+  const hasComment = "comment" in change && change.comment !== undefined && change.comment !== "";
+  return `${done}${left}${hasComment && succeededCount > 0 ? ". The comment stays in the timeline" : ""}`;
+}
+
 const MOVED = { acknowledged: "Acknowledged", resolved: "Resolved", reopened: "Opened again" } as const;
 
 /** Somebody was faster: "Resolved 4 s ago by eva". */

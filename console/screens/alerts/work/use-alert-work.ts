@@ -1,11 +1,11 @@
 import { useQueryClient, type QueryClient } from "@tanstack/react-query";
 import { showToast } from "../../../components/ui/toasts.tsx";
-import { changeAlert, changeAlerts, type Change, type Target } from "../../../data/alert-changes.ts";
+import { changeAlert, changeAlerts, undoChanges, type Change, type Target } from "../../../data/alert-changes.ts";
 import { alertDetailQuery, type AlertPage } from "../../../data/alerts.ts";
 import { answered, api, ApiError, OfflineError, type Alert, type AlertDetail } from "../../../data/client.ts";
 import { recount, replaceAlert } from "../live/use-live-alerts.ts";
-import { failureWords } from "./failure-words.ts";
-import { afterChange, bulkWords, conflictWords, doneWords, undoOf } from "./outcome-words.ts";
+import { failureWords } from "../../../text/failure-words.ts";
+import { afterChange, bulkWords, conflictWords, doneWords, undoneWords, undoOf } from "./outcome-words.ts";
 
 // Changes by the reader: sent, shown, told, and taken back.
 
@@ -42,6 +42,14 @@ async function tellRefusal(client: QueryClient, error: Error, id?: string): Prom
   const words =
     error instanceof OfflineError ? "The service cannot be reached. Nothing was changed." : failureWords(error);
   showToast(words, { isProblem: true });
+}
+
+/** The alerts of these ids that are in a list, as they are shown. */
+function shownAlerts(client: QueryClient, ids: ReadonlySet<string>): ReadonlyMap<string, Alert> {
+  const pages = client.getQueriesData<AlertPage>({ queryKey: ["alerts", "page"] });
+  return new Map(
+    pages.flatMap(([, page]) => page?.alerts.filter(({ id }) => ids.has(id)).map((alert) => [alert.id, alert]) ?? []),
+  );
 }
 
 export function useAlertWork(): AlertWork {
@@ -87,23 +95,36 @@ export function useAlertWork(): AlertWork {
     try {
       const result = await changeAlerts(targets, change);
       const changed = new Set(result.succeeded);
+      const before = shownAlerts(client, changed);
       client.setQueriesData<AlertPage>({ queryKey: ["alerts", "page"] }, (page) =>
         page && page.alerts.some(({ id }) => changed.has(id))
           ? { ...page, alerts: page.alerts.map((each) => (changed.has(each.id) ? afterChange(each, change) : each)) }
           : page,
       );
       recount(client);
-      // Which alerts were changed is only told of the first hundreds.
-      const canUndo =
-        (change.action === "acknowledge" || change.action === "resolve") && result.succeededCount === changed.size;
       showToast(bulkWords(change, result), {
         isProblem: result.failedCount > 0,
-        ...(canUndo && changed.size > 0 && { undo: () => void many([{ ids: [...changed] }], { action: "reopen" }) }),
+        ...(result.undoIds.length > 0 && { undo: () => void undoMany(result.undoIds, change, before) }),
       });
       return result.succeededCount > 0;
     } catch (error) {
       await tellRefusal(client, error as Error);
       return false;
+    }
+  };
+
+  const undoMany = async (undoIds: readonly string[], change: Change, before: ReadonlyMap<string, Alert>) => {
+    try {
+      const result = await undoChanges(undoIds);
+      const left = new Set(result.failed.map(({ id }) => id));
+      for (const [id, alert] of before) {
+        if (!left.has(id)) replaceAlert(client, alert);
+        void client.invalidateQueries({ queryKey: alertDetailQuery(id).queryKey });
+      }
+      recount(client);
+      showToast(undoneWords(change, result), { isProblem: result.failedCount > 0 });
+    } catch (error) {
+      await tellRefusal(client, error as Error);
     }
   };
 

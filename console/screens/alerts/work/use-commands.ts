@@ -12,7 +12,7 @@ import { axisSearch } from "../detail/around-range.ts";
 import type { BulkCommands } from "../list/bulk-bar.tsx";
 import type { Selection } from "../selection.ts";
 import type { AlertCommands } from "./commands.ts";
-import { failureWords } from "./failure-words.ts";
+import { failureWords } from "../../../text/failure-words.ts";
 import { useAlertWork } from "./use-alert-work.ts";
 import type { OpenSheet } from "./work-sheets.tsx";
 

@@ -97,9 +97,13 @@ export function readScalar(typed: string): string | number | boolean {
 /** The value of an operator as it stands in its field; several stand one a line. */
 export function valueText(kind: ValueKind, value: unknown): string {
   const values = Array.isArray(value) ? (value as unknown[]) : value === undefined ? [] : [value];
-  return values
-    .map((each) => (kind === "scalar" || kind === "scalars" || kind === "number" ? scalarText(each) : String(each)))
-    .join("\n");
+  return values.map((each) => lineOf(kind, each)).join("\n");
+}
+
+function lineOf(kind: ValueKind, value: unknown): string {
+  // In a list an empty line is nothing, and a new line another value.
+  if (kind === "scalars" && typeof value === "string" && /^\s*$|\n/.test(value)) return JSON.stringify(value);
+  return kind === "scalar" || kind === "scalars" || kind === "number" ? scalarText(value) : String(value);
 }
 
 export function readValue(kind: ValueKind, typed: string): unknown {

@@ -10,7 +10,7 @@ import {
   withOperator,
 } from "./condition-model.ts";
 import { faultsOfRule, pathsText, readPath, readPaths, valueAt, withValue, writePath } from "./draft.ts";
-import { isPlainThreshold, timingOf, withTiming } from "./timing-model.ts";
+import { measureOf, timingOf, withBound, withInputOf, withMeasure, withTiming } from "./timing-model.ts";
 
 test("a path of a fault is read and written", () => {
   const path = ["conditions", 2, "any", 0, "cidr"];
@@ -86,6 +86,26 @@ test("the timing is known by its fields, and another takes along what fits", () 
     window: "5m",
     sequence: [{ conditions: rule.conditions }, {}],
   });
-  expect(isPlainThreshold({ count: 5, distinct: "raw.a" })).toBe(true);
-  expect(isPlainThreshold({ sum: "raw.a", gt: 5 })).toBe(false);
+});
+
+test("a threshold changes what it measures, and keeps the field and the groups", () => {
+  const counted = { count: 5, group_by: "raw.a" };
+  const distinct = withMeasure(counted, "distinct");
+  expect(distinct).toEqual({ count: 5, group_by: "raw.a", distinct: "" });
+  expect(withMeasure({ ...distinct, distinct: ["raw.b", "raw.c"] }, "sum")).toEqual({
+    group_by: "raw.a",
+    sum: "raw.b",
+    gte: 100,
+  });
+  expect(withMeasure({ sum: "raw.b", gt: 7 }, "percentile")).toEqual({ percentile: { of: "raw.b", rank: 95 }, gt: 7 });
+  expect(withMeasure({ percentile: { of: "raw.b", rank: 99 }, lt: 7 }, "count")).toEqual({ count: 5 });
+  expect(measureOf({ avg: "raw.b", gte: 1 })).toBe("avg");
+  expect(withBound({ sum: "raw.b", gte: 7 }, ["gte", "gt"], "gt", 7)).toEqual({ sum: "raw.b", gt: 7 });
+  expect(withBound({ sum: "raw.b", lt: 7 }, ["lte", "lt"], undefined, 7)).toEqual({ sum: "raw.b" });
+});
+
+test("a step counts events or a part", () => {
+  const step = { name: "a", conditions: [{ field: "type", equals: "x" }], count: 2 };
+  expect(withInputOf(step, "guessing")).toEqual({ name: "a", count: 2, part: "guessing" });
+  expect(withInputOf({ name: "a", part: "guessing" }, undefined)).toHaveProperty("conditions");
 });

@@ -134,7 +134,12 @@ export function EditorBody({ first, existing, copyOf, onClose }: EditorBodyProps
                   </Suspense>
                 </div>
               ) : draft.problem === undefined ? (
-                <RuleForm rule={draft.rule} isNameFixed={existing !== undefined} onRule={draft.setRule} />
+                <RuleForm
+                  rule={draft.rule}
+                  isNameFixed={existing !== undefined}
+                  onRule={draft.setRule}
+                  onYaml={() => setView("yaml")}
+                />
               ) : (
                 <Unreadable problem={draft.problem} onBack={() => setView("yaml")} />
               )}

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
+import { Button } from "../../../components/ui/button.tsx";
 import { Check, SelectField, TextArea, TextField } from "../../../components/ui/fields.tsx";
 import { channelsQuery } from "../../../data/channels.ts";
 import { SEVERITIES } from "../../../data/client.ts";
@@ -8,20 +9,25 @@ import { useMay } from "../../../data/session.ts";
 import { siteQuery } from "../../../data/site.ts";
 import { sourceWord } from "../source-words.ts";
 import { ConditionFields, FIELD_NAMES_ID } from "./condition-fields.tsx";
-import { list, text, valueAt, withValue, type Draft, type Path } from "./draft.ts";
+import { list, text, valueAt, withValue, writePath, type Draft, type Path } from "./draft.ts";
+import { ExceptionFields } from "./exception-fields.tsx";
 import { useFault } from "./fault-context.ts";
-import { Paths, TimingFields } from "./timing-fields.tsx";
+import { formGaps } from "./form-gaps.ts";
+import { PartFields } from "./part-fields.tsx";
+import { TimingFields } from "./timing-fields.tsx";
 import { timingOf } from "./timing-model.ts";
 import { useTyped } from "./use-typed.ts";
+import { Paths } from "./value-fields.tsx";
 
 interface RuleFormProps {
   readonly rule: Draft;
   /** An existing rule keeps its name. */
   readonly isNameFixed: boolean;
   readonly onRule: (rule: Draft) => void;
+  readonly onYaml: () => void;
 }
 
-export function RuleForm({ rule, isNameFixed, onRule }: RuleFormProps) {
+export function RuleForm({ rule, isNameFixed, onRule, onYaml }: RuleFormProps) {
   const change = (path: Path, value: unknown) => onRule(withValue(rule, path, value));
   const set = (name: string) => (value: unknown) => change([name], value);
   const site = useQuery(siteQuery);
@@ -86,6 +92,14 @@ export function RuleForm({ rule, isNameFixed, onRule }: RuleFormProps) {
       <Part title="When it raises an alert">
         <TimingFields rule={rule} onChange={change} onRule={onRule} />
       </Part>
+      {(timing === "many" || timing === "steps" || list(rule["parts"]).length > 0) && (
+        <Part title="Parts">
+          <PartFields rule={rule} onChange={change} />
+        </Part>
+      )}
+      <Part title="What it ignores">
+        <ExceptionFields rule={rule} onChange={change} />
+      </Part>
       <Part title="What happens then">
         <Channels rule={rule} onChange={change} />
         <div className="grid grid-cols-2 gap-3 max-md:grid-cols-1">
@@ -105,14 +119,21 @@ export function RuleForm({ rule, isNameFixed, onRule }: RuleFormProps) {
           />
         </div>
         <Tags rule={rule} onChange={change} />
+        <References rule={rule} onChange={change} />
+        <Check
+          label="The rule is on"
+          checked={rule["enabled"] !== false}
+          onChange={(isOn) => change(["enabled"], isOn)}
+        />
       </Part>
+      <OnlyInYaml rule={rule} onYaml={onYaml} />
     </div>
   );
 }
 
 function Part({ title, children }: { title: string; children: ReactNode }) {
   return (
-    <fieldset className="space-y-3 rounded-xl border border-line bg-panel p-4">
+    <fieldset className="min-w-0 space-y-3 rounded-xl border border-line bg-panel p-4">
       <legend className="sr-only">{title}</legend>
       <h2 aria-hidden className="text-xs font-semibold">
         {title}
@@ -145,6 +166,48 @@ function Tags({ rule, onChange }: FieldsProps) {
       onChange={({ target }) => onChange(["tags"], typed.type(target.value))}
       fault={useFault(["tags"])}
     />
+  );
+}
+
+function References({ rule, onChange }: FieldsProps) {
+  const typed = useTyped(
+    list(rule["references"]),
+    (lines) => lines.join("\n"),
+    (words) => words.split("\n").filter((line) => line.trim() !== ""),
+  );
+  return (
+    <TextArea
+      label="References"
+      hint="Addresses of pages to read, one a line."
+      rows={2}
+      value={typed.text}
+      onChange={({ target }) => onChange(["references"], typed.type(target.value))}
+      fault={useFault(["references"])}
+    />
+  );
+}
+
+/** What the form has no field for: shown as it is, and changed elsewhere. */
+function OnlyInYaml({ rule, onYaml }: { rule: Draft; onYaml: () => void }) {
+  const gaps = formGaps(rule);
+  const origin = rule["origin"];
+  const shown = [...gaps, ...(origin === undefined || origin === null ? [] : [{ path: ["origin"], value: origin }])];
+  if (shown.length === 0) return null;
+  return (
+    <Part title="Only in the YAML">
+      <p className="text-xs text-ink2">The form has no field for this. It stays as it is.</p>
+      <dl className="space-y-1 text-xs">
+        {shown.map(({ path, value }) => (
+          <div key={writePath(path)} className="grid grid-cols-[160px_minmax(0,1fr)] gap-3">
+            <dt className="mono text-ink3">{writePath(path)}</dt>
+            <dd className="mono break-all">{JSON.stringify(value)}</dd>
+          </div>
+        ))}
+      </dl>
+      <Button icon="pencil" onClick={onYaml}>
+        Edit in YAML
+      </Button>
+    </Part>
   );
 }
 

@@ -57,13 +57,62 @@ export function withTiming(rule: Draft, timing: Timing): Draft {
   }
 }
 
-/** Settings of a threshold that have a field in the form. */
-const FORM_THRESHOLD = new Set(["count", "distinct", "group_by"]);
+export const MEASURES = ["count", "distinct", "sum", "avg", "percentile"] as const;
+export type Measure = (typeof MEASURES)[number];
+export const LOWER_BOUNDS = ["gte", "gt"] as const;
+export const UPPER_BOUNDS = ["lte", "lt"] as const;
+const BOUNDS: readonly string[] = [...LOWER_BOUNDS, ...UPPER_BOUNDS];
 
-export function isPlainThreshold(threshold: unknown): boolean {
-  return (
-    typeof threshold === "object" &&
-    threshold !== null &&
-    Object.keys(threshold).every((name) => FORM_THRESHOLD.has(name))
-  );
+/** What a threshold compares. */
+export function measureOf(threshold: Draft): Measure {
+  return MEASURES.find((measure) => measure !== "count" && isSet(threshold[measure])) ?? "count";
 }
+
+/** The field, or fields, that are measured. */
+export function measuredField(threshold: Draft): unknown {
+  const measure = measureOf(threshold);
+  if (measure === "count") return undefined;
+  return measure === "percentile" ? (threshold["percentile"] as Draft)["of"] : threshold[measure];
+}
+
+/** The threshold with another measure; the field and the bounds stay as far as they make sense. */
+export function withMeasure(threshold: Draft, measure: Measure): Draft {
+  const before = measureOf(threshold);
+  if (measure === before) return threshold;
+  const field = measuredField(threshold) ?? "";
+  const single = Array.isArray(field) ? (field[0] as unknown) : field;
+  const isCounted = measure === "count" || measure === "distinct";
+  const rest = Object.fromEntries(
+    Object.entries(threshold).filter(([name]) => name === "count" || !(MEASURES as readonly string[]).includes(name)),
+  );
+  const bounded = BOUNDS.some((name) => isSet(rest[name]));
+  if (isCounted) {
+    const unbounded = Object.fromEntries(Object.entries(rest).filter(([name]) => !BOUNDS.includes(name)));
+    return { count: 5, ...unbounded, ...(measure === "distinct" && { distinct: field }) };
+  }
+  const { count: _count, ...others } = rest;
+  return {
+    ...others,
+    [measure]: measure === "percentile" ? { of: single, rank: 95 } : single,
+    ...(!bounded && { gte: 100 }),
+  };
+}
+
+/** The threshold with a bound of one side; `undefined` takes it away. */
+export function withBound(threshold: Draft, side: readonly string[], name: string | undefined, value: number): Draft {
+  const rest = Object.fromEntries(Object.entries(threshold).filter(([each]) => !side.includes(each)));
+  return name === undefined ? rest : { ...rest, [name]: value };
+}
+
+/** What counts: events that meet conditions, or occurrences of a part. */
+export function withInputOf(input: Draft, part: string | undefined): Draft {
+  const { conditions, part: _part, ...rest } = input;
+  return part === undefined ? { ...rest, conditions: conditions ?? NEW_STEP.conditions } : { ...rest, part };
+}
+
+export const newPart = (name: string): Draft => ({
+  name,
+  conditions: NEW_STEP.conditions,
+  window: "5m",
+  threshold: { count: 5 },
+});

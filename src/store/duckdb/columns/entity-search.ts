@@ -29,6 +29,9 @@ export async function searchEntities(query: ColumnQuery, search: EntityQuery): P
   for (let rowsMax = FIRST_ROWS; ; rowsMax *= MORE_ROWS_FACTOR) {
     let rows = 0;
     while (read < days.length && (rows === 0 || rows + days[read]![1] <= rowsMax)) rows += days[read++]![1];
+    // A third query would read these days again: what is left is cheaper to read now, unless it is more.
+    const rest = days.slice(read).reduce((sum, [, count]) => sum + count, 0);
+    if (rowsMax > FIRST_ROWS && rest <= rows) read = days.length;
     const isAll = read === days.length;
     const range = { fromMs: isAll ? fromMs : days[read - 1]![0], toMs };
     const { entities, total } = await readEntities(query, { ...search, ...range });

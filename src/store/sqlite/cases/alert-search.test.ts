@@ -66,10 +66,10 @@ test("a client with too many searches in flight is refused, and other clients ar
   const running = Array.from({ length: HEAVY_PER_CLIENT_MAX }, () => slow(context));
   const ended = Promise.allSettled(running);
   await expect(slow(context)).rejects.toMatchObject({ reason: "queue_full", retryAfterSeconds: expect.any(Number) });
+  expect(cases.refused).toBe(1);
   expect((await search('"passwords were tried"', { client: "key_2" })).total).toBe(ALERTS);
   client.abort();
   await ended;
-  expect(cases.refused).toBe(1);
 });
 
 test("the store closes without waiting for a search", async () => {

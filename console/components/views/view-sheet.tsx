@@ -1,10 +1,10 @@
 import { useRef, useState } from "react";
-import { Button } from "../../../components/ui/button.tsx";
-import { Check, TextField } from "../../../components/ui/fields.tsx";
-import { Sheet } from "../../../components/ui/sheet.tsx";
-import type { StoredView } from "../../../data/views.ts";
-import { useMay } from "../../../data/session.ts";
-import { failureWords } from "../work/failure-words.ts";
+import { Button } from "../ui/button.tsx";
+import { Check, TextField } from "../ui/fields.tsx";
+import { Sheet } from "../ui/sheet.tsx";
+import type { StoredView } from "../../data/views.ts";
+import { useMay } from "../../data/session.ts";
+import { failureWords } from "../../text/failure-words.ts";
 
 export interface ViewDraft {
   readonly name: string;
@@ -14,13 +14,16 @@ export interface ViewDraft {
 interface ViewSheetProps {
   /** Undefined: a new one, of what is shown. */
   readonly view: StoredView | undefined;
+  /** What a new view keeps. */
+  readonly keeps: string;
   readonly onSave: (draft: ViewDraft) => Promise<void>;
   readonly onClose: () => void;
 }
 
 const NAME_CHARACTERS_MAX = 100;
+const VIEWS_PER_KEY_MAX = 100;
 
-export function ViewSheet({ view, onSave, onClose }: ViewSheetProps) {
+export function ViewSheet({ view, keeps, onSave, onClose }: ViewSheetProps) {
   const input = useRef<HTMLInputElement>(null);
   const [name, setName] = useState(view?.name ?? "");
   const [isShared, setShared] = useState(view?.shared ?? false);
@@ -58,7 +61,7 @@ export function ViewSheet({ view, onSave, onClose }: ViewSheetProps) {
           fault={fault}
           hint={
             view === undefined
-              ? "Keeps the filters, the grouping and the order. The time stays yours to choose."
+              ? `Keeps ${keeps}. The time stays yours to choose. A key can have ${VIEWS_PER_KEY_MAX} views.`
               : undefined
           }
         />
