@@ -126,14 +126,22 @@ class NodeProcess implements OpenSearchNode {
       `-Xms${heapMb}m`,
       `-Xmx${heapMb}m`,
       // Tests run for minutes on few cores: compiling with every optimisation costs more than it saves.
-      ...["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "--enable-native-access=ALL-UNNAMED"],
+      "-XX:+UseSerialGC",
+      "-XX:TieredStopAtLevel=1",
+      "-Xshare:auto",
+      "--enable-native-access=ALL-UNNAMED",
       // Without its native library the server cannot see that root runs it, which it would refuse; CI does.
-      ...["-Djna.nosys=true", "-Djna.noclasspath=true"],
-      ...["-Dlog4j2.disable.jmx=true", "-Dfile.encoding=UTF-8", "-Dopensearch.distribution.type=tar"],
+      "-Djna.nosys=true",
+      "-Djna.noclasspath=true",
+      "-Dlog4j2.disable.jmx=true",
+      "-Dfile.encoding=UTF-8",
+      "-Dopensearch.distribution.type=tar",
       `-Djava.io.tmpdir=${join(this.#folder, "tmp")}`,
       `-Dopensearch.path.home=${this.#folder}`,
       `-Dopensearch.path.conf=${config}`,
-      ...["-cp", join(libraries, "*"), "org.opensearch.bootstrap.OpenSearch"],
+      "-cp",
+      join(libraries, "*"),
+      "org.opensearch.bootstrap.OpenSearch",
       ...Object.entries(own).map(([key, value]) => `-E${key}=${value}`),
     ];
   }

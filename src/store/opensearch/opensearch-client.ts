@@ -7,7 +7,14 @@ import type { Registry } from "prom-client";
 import { parseExact } from "../../lib/exact-json.ts";
 import { StoreUnavailable } from "../ports/store-errors.ts";
 import { readAwsCredentials } from "./aws-credentials.ts";
-import { describeError, toStoreError, type OpenSearchFailure } from "./opensearch-errors.ts";
+import {
+  describeCause,
+  describeError,
+  toStoreError,
+  type FailureDescription,
+  type OpenSearchCause,
+  type OpenSearchFailure,
+} from "./opensearch-errors.ts";
 import { OpenSearchMetrics } from "./opensearch-metrics.ts";
 
 // Requests to OpenSearch: any of several addresses, credentials, retries with limits, metrics, errors of the store.
@@ -54,6 +61,20 @@ export interface RequestKind {
   readonly isQuery?: boolean | undefined;
 }
 
+interface FailedSearch {
+  readonly status?: number;
+  readonly error?: OpenSearchCause;
+}
+
+/** One of several searches failed, while the request succeeded. */
+class SearchFailed extends Error {
+  readonly description: FailureDescription;
+  constructor(description: FailureDescription) {
+    super(description.detail);
+    this.description = description;
+  }
+}
+
 const RETRY_MS = 100;
 const RETRY_MS_MAX = 5000;
 const TIMEOUT_SECONDS = 30;
@@ -61,7 +82,7 @@ const RETRIES_MAX = 3;
 const CONNECTIONS_MAX = 32;
 
 /** Failures that another attempt, perhaps at another node, may not meet. */
-const TRANSIENT: readonly OpenSearchFailure[] = ["unreachable", "overloaded", "no_shard", "timeout"];
+const TRANSIENT: ReadonlySet<OpenSearchFailure> = new Set(["unreachable", "overloaded", "no_shard", "timeout"]);
 
 export class OpenSearchClient {
   readonly metrics: OpenSearchMetrics;
@@ -77,30 +98,62 @@ export class OpenSearchClient {
 
   /** Sends a request and returns the body of the answer, in which integers beyond 2^53 are bigints. */
   async send<Answer>(kind: RequestKind, request: OpenSearchRequest): Promise<Answer> {
-    const { retriesMax = RETRIES_MAX } = this.#connection;
     const startedAt = performance.now();
     try {
-      for (let attempt = 0; ; attempt++) {
-        try {
-          return (await this.#once(request)) as Answer;
-        } catch (error) {
-          request.signal?.throwIfAborted();
-          if (this.#closing.signal.aborted) throw new StoreUnavailable("closed", "the store is closing");
-          const description = describeError(error);
-          if (description === undefined) throw error;
-          const { failure } = description;
-          if (failure === "credentials") this.#readCredentialsAgain();
-          const mayRepeat = TRANSIENT.includes(failure) && !(failure === "timeout" && kind.isQuery);
-          if (!mayRepeat || attempt >= retriesMax) {
-            this.metrics.failed(kind.operation, failure);
-            throw toStoreError(description, error, kind.isQuery ?? false);
-          }
-          this.metrics.retried(kind.operation, failure);
-          await this.pause(attempt, request.signal);
-        }
-      }
+      return await this.#withRetries(kind, request.signal, () => this.#once(request) as Promise<Answer>);
     } finally {
       this.metrics.took(kind.operation, (performance.now() - startedAt) / 1000);
+    }
+  }
+
+  /**
+   * Sends several searches in one request, and again those that failed for a moment. `lines`: header and body of each. The answer
+   * for an index that was removed meanwhile is null.
+   */
+  async searchMany<Answer>(lines: readonly string[], signal?: AbortSignal): Promise<(Answer | null)[]> {
+    const kind = { operation: "search", isQuery: true };
+    const answers: (Answer | null | undefined)[] = Array.from({ length: lines.length });
+    let pending = [...lines.keys()];
+    return this.#withRetries(kind, signal, async () => {
+      const { responses } = await this.send<{ responses: (Answer & FailedSearch)[] }>(kind, {
+        method: "POST",
+        path: "/_msearch",
+        body: pending.map((nth) => lines[nth]!).join(""),
+        isLines: true,
+        signal,
+      });
+      const failed = responses.find(({ error, status }) => error !== undefined && status !== 404);
+      for (const [at, nth] of pending.entries()) {
+        const answer = responses[at]!;
+        if (answer.error === undefined) answers[nth] = answer;
+        else if (answer.status === 404) answers[nth] = null;
+      }
+      pending = pending.filter((nth) => answers[nth] === undefined);
+      if (failed) throw new SearchFailed(describeCause(failed.error!, failed.status ?? 0));
+      return answers as (Answer | null)[];
+    });
+  }
+
+  async #withRetries<T>(kind: RequestKind, signal: AbortSignal | undefined, attempt: () => Promise<T>): Promise<T> {
+    const { retriesMax = RETRIES_MAX } = this.#connection;
+    for (let nth = 0; ; nth++) {
+      try {
+        return await attempt();
+      } catch (error) {
+        signal?.throwIfAborted();
+        if (this.#closing.signal.aborted) throw new StoreUnavailable("closed", "the store is closing");
+        const description = error instanceof SearchFailed ? error.description : describeError(error);
+        if (description === undefined) throw error;
+        const { failure } = description;
+        if (failure === "credentials") this.#readCredentialsAgain();
+        const mayRepeat = TRANSIENT.has(failure) && !(failure === "timeout" && kind.isQuery);
+        if (!mayRepeat || nth >= retriesMax) {
+          this.metrics.failed(kind.operation, failure);
+          throw toStoreError(description, error, kind.isQuery ?? false);
+        }
+        this.metrics.retried(kind.operation, failure);
+        await this.pause(nth, signal);
+      }
     }
   }
 

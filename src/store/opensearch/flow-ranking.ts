@@ -1,0 +1,195 @@
+import { canonicalAddress } from "../../lib/ip.ts";
+import {
+  NO_PORT_KEY,
+  type FlowFilter,
+  type Measure,
+  type Split,
+  type TalkerDimension,
+  type Traffic,
+} from "../../model/flow-query.ts";
+import { protocolName } from "../../model/protocol.ts";
+import { QueryRefused } from "../ports/store-errors.ts";
+import { flowQuery, type Clause } from "./flow-filter.ts";
+import type { FlowSearch, FlowShard } from "./flow-search.ts";
+import { askForSums, valueOf, type Bucket } from "./flow-sums.ts";
+
+// The groups with the highest sums over several shards, exactly. A single terms aggregation over several shards adds up only what
+// each shard has among its own highest, and its answer does not tell. Here each shard returns its highest groups (first round), and
+// more of them until no group that none of them named can be among the highest (second); the sums of the groups that can be are then
+// asked for by name (third).
+
+/** A way to group flows: the field, and the key of a value for people. */
+export interface FlowGrouping {
+  readonly field: string;
+  readonly keyOf: (value: string) => string;
+}
+
+export interface TopGroup extends Traffic {
+  /** The value of the field. */
+  readonly value: string;
+}
+
+const address = (field: string): FlowGrouping => ({ field, keyOf: (value) => canonicalAddress(value) ?? value });
+
+const GROUPINGS: Readonly<Record<TalkerDimension | Split, FlowGrouping>> = {
+  src: address("src_ip"),
+  dst: address("dst_ip"),
+  exporter: address("exporter_ip"),
+  pair: { field: "pair", keyOf: (value) => value.replace(" ", " → ") },
+  port: { field: "service_port", keyOf: (value) => (value === "0" ? NO_PORT_KEY : value) },
+  protocol: { field: "protocol", keyOf: (value) => protocolName(Number(value)) },
+};
+
+export const groupingOf = (dimension: TalkerDimension | Split): FlowGrouping => GROUPINGS[dimension];
+
+/** Groups that a shard returns in the first round: enough for most questions, and few compared with those that it adds up. */
+const FIRST_GROUPS = 300;
+const DEEPER = 6;
+/** OpenSearch refuses answers with more than 65,535 buckets. */
+const GROUPS_MAX = 30_000;
+/** Parts into which groups are divided if all of them must be looked at. */
+const PARTS_MAX = 300;
+const GROUPS_PER_PART = 15_000;
+const CARDINALITY_PRECISION = 40_000;
+/** Sums from here on are rounded, by far less than this share. */
+const EXACT_MAX = 2 ** 53;
+const ROUNDED_SHARE = 2 ** -40;
+
+/** A shard's highest groups, in order. */
+interface ShardRanking {
+  readonly shard: FlowShard;
+  readonly sums: ReadonlyMap<string, number>;
+  /** No group that is not among them has a higher sum here; null if there is no other group. */
+  readonly restMax: number | null;
+}
+
+export interface GroupRanking {
+  readonly search: FlowSearch;
+  readonly filter: FlowFilter;
+  readonly grouping: FlowGrouping;
+  readonly by: Measure;
+  readonly limit: number;
+}
+
+/** The groups with the highest sums; ties are ranked by key. */
+export async function topFlowGroups(ranking: GroupRanking): Promise<TopGroup[]> {
+  const { search, filter, by, limit } = ranking;
+  const indices = await search.indices(filter);
+  const shards = indices.flatMap(({ index, shards: count }) =>
+    Array.from({ length: count }, (_, shard): FlowShard => ({ index, shard })),
+  );
+  if (shards.length === 0 || limit === 0) return [];
+  let size = Math.max(FIRST_GROUPS, 2 * limit);
+  let rankings: ShardRanking[] = [];
+  for (; ; size *= DEEPER) {
+    const unfinished =
+      rankings.length === 0 ? shards : rankings.flatMap((one) => (one.restMax === null ? [] : [one.shard]));
+    const found = size > GROUPS_MAX ? undefined : await rankShards(ranking, unfinished, size);
+    // Too many groups tie, or a counter is larger than those that OpenSearch compares.
+    if (found === undefined) return topOfAll(ranking);
+    rankings = [...rankings.filter(({ restMax }) => restMax === null), ...found];
+    const known = addKnown(rankings);
+    const bound = [...known.values()].sort((a, b) => b - a)[limit - 1] ?? -Infinity;
+    const restMax = rankings.reduce((most, one) => most + (one.restMax ?? 0), 0);
+    const isComplete = rankings.every((one) => one.restMax === null);
+    if (!isComplete && restMax >= lessRounded(bound)) continue;
+    const values = [...known].flatMap(([value, sum]) =>
+      sum + unseenMax(rankings, value) >= lessRounded(bound) ? [value] : [],
+    );
+    return (await sumsOfGroups(ranking, values)).sort(byRank(by)).slice(0, limit);
+  }
+}
+
+const lessRounded = (sum: number) => (sum < EXACT_MAX ? sum : sum * (1 - ROUNDED_SHARE));
+
+function addKnown(rankings: readonly ShardRanking[]): Map<string, number> {
+  const known = new Map<string, number>();
+  for (const { sums } of rankings) for (const [value, sum] of sums) known.set(value, (known.get(value) ?? 0) + sum);
+  return known;
+}
+
+/** The most that a group may have in shards that did not name it. */
+function unseenMax(rankings: readonly ShardRanking[], value: string): number {
+  return rankings.reduce((most, { sums, restMax }) => most + (restMax === null || sums.has(value) ? 0 : restMax), 0);
+}
+
+/** The highest groups of each shard; undefined if a counter is too large for OpenSearch to rank. */
+async function rankShards(
+  { search, filter, grouping: { field }, by }: GroupRanking,
+  shards: readonly FlowShard[],
+  size: number,
+): Promise<ShardRanking[] | undefined> {
+  const answers = await search.perShard(shards, {
+    size: 0,
+    track_total_hits: false,
+    query: flowQuery(filter),
+    aggs: {
+      groups: {
+        terms: { field, size, order: [{ sum: "desc" }, { _key: "asc" }] },
+        aggs: { sum: { sum: { field: by } } },
+      },
+      over: { value_count: { field: `${by}_over` } },
+    },
+  });
+  if (answers.some((answer) => answer && valueOf(answer.aggregations as unknown as Bucket, "over") > 0))
+    return undefined;
+  return answers.map((answer, nth) => {
+    const buckets = answer?.aggregations?.["groups"]?.buckets ?? [];
+    const sums = new Map(buckets.map((bucket) => [String(bucket.key), valueOf(bucket, "sum")]));
+    const restMax = buckets.length < size ? null : valueOf(buckets.at(-1)!, "sum");
+    return { shard: shards[nth]!, sums, restMax };
+  });
+}
+
+/** The exact sums of groups, at most a request's worth at a time. */
+async function sumsOfGroups(
+  { search, filter, grouping }: GroupRanking,
+  values: readonly string[],
+): Promise<TopGroup[]> {
+  const { field } = grouping;
+  const groups: TopGroup[] = [];
+  for (let from = 0; from < values.length; from += GROUPS_MAX) {
+    const named = values.slice(from, from + GROUPS_MAX);
+    const terms = { field, size: named.length };
+    groups.push(...(await readGroups(search, grouping, flowQuery(filter, { terms: { [field]: named } }), terms)));
+  }
+  return groups;
+}
+
+/** All groups, part by part: each part has the same groups of every shard, so that none is cut off. */
+async function topOfAll(ranking: GroupRanking): Promise<TopGroup[]> {
+  const { search, filter, grouping, by, limit } = ranking;
+  const { field } = grouping;
+  const query = flowQuery(filter);
+  const counting = { cardinality: { field, precision_threshold: CARDINALITY_PRECISION } };
+  const { aggregations } = await search.all({ size: 0, query, aggs: { groups: counting } });
+  let parts = Math.ceil(valueOf(aggregations as unknown as Bucket, "groups") / GROUPS_PER_PART) || 1;
+  let top: TopGroup[] = [];
+  for (let part = 0; part < parts; part++) {
+    if (parts > PARTS_MAX) throw new QueryRefused("from", "covers too many different values: narrow the time range");
+    const terms = { field, size: GROUPS_MAX, include: { partition: part, num_partitions: parts } };
+    const found = await readGroups(search, grouping, query, terms);
+    if (found.length >= GROUPS_MAX) {
+      // The number of groups was an estimate.
+      [part, parts, top] = [-1, parts * 2, []];
+      continue;
+    }
+    top = [...top, ...found].sort(byRank(by)).slice(0, limit);
+  }
+  return top;
+}
+
+function readGroups(search: FlowSearch, { keyOf }: FlowGrouping, query: Clause, terms: object): Promise<TopGroup[]> {
+  return askForSums(async (sums) => {
+    const aggs = { groups: { terms, aggs: sums.aggs } };
+    const { aggregations } = await search.all({ size: 0, track_total_hits: false, query, aggs });
+    return (aggregations?.["groups"]?.buckets ?? []).map((bucket) => {
+      const value = String(bucket.key);
+      return { value, key: keyOf(value), ...sums.read(bucket) };
+    });
+  });
+}
+
+export function byRank(by: Measure): (a: Traffic, b: Traffic) => number {
+  return (a, b) => (a[by] === b[by] ? (a.key < b.key ? -1 : 1) : a[by] > b[by] ? -1 : 1);
+}
