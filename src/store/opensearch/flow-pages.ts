@@ -20,8 +20,8 @@ function sortOf({ sort, descending }: FlowOrder): readonly object[] {
   return [...bySize, { timestamp: order }, { batch: order }, { row: order }];
 }
 
-const flowsOf = ({ hits }: FlowSearchAnswer) => (hits?.hits ?? []).map(({ _source }) => flowOf(_source!));
-const totalOf = ({ hits }: FlowSearchAnswer) => hits?.total?.value ?? 0;
+const flowsOf = (answer: FlowSearchAnswer | null) => (answer?.hits?.hits ?? []).map(({ _source }) => flowOf(_source!));
+const totalOf = (answer: FlowSearchAnswer | null) => answer?.hits?.total?.value ?? 0;
 
 export async function pageOfFlows(
   search: FlowSearch,
@@ -32,7 +32,13 @@ export async function pageOfFlows(
 ): Promise<FlowPage> {
   const query = flowQuery(filter);
   if (offset + limit <= STEP_MAX) {
-    const answer = await search.all({ query, sort: sortOf(order), from: offset, size: limit, track_total_hits: true });
+    const answer = await search.inDays(filter, {
+      query,
+      sort: sortOf(order),
+      from: offset,
+      size: limit,
+      track_total_hits: true,
+    });
     return { total: totalOf(answer), flows: flowsOf(answer) };
   }
   const indices = await search.indices(filter);

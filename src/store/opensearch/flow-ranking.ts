@@ -151,24 +151,25 @@ async function sumsOfGroups(
   for (let from = 0; from < values.length; from += GROUPS_MAX) {
     const named = values.slice(from, from + GROUPS_MAX);
     const terms = { field, size: named.length };
-    groups.push(...(await readGroups(search, grouping, flowQuery(filter, { terms: { [field]: named } }), terms)));
+    groups.push(...(await readGroups({ search, filter, grouping }, terms, { terms: { [field]: named } })));
   }
   return groups;
 }
 
 /** All groups, part by part: each part has the same groups of every shard, so that none is cut off. */
 async function topOfAll(ranking: GroupRanking): Promise<TopGroup[]> {
-  const { search, filter, grouping, by, limit } = ranking;
-  const { field } = grouping;
-  const query = flowQuery(filter);
+  const { search, filter, by, limit } = ranking;
+  const { field } = ranking.grouping;
   const counting = { cardinality: { field, precision_threshold: CARDINALITY_PRECISION } };
-  const { aggregations } = await search.all({ size: 0, query, aggs: { groups: counting } });
-  let parts = Math.ceil(valueOf(aggregations as unknown as Bucket, "groups") / GROUPS_PER_PART) || 1;
+  const body = { size: 0, track_total_hits: false, query: flowQuery(filter), aggs: { groups: counting } };
+  const counted = (await search.inDays(filter, body))?.aggregations;
+  if (!counted) return [];
+  let parts = Math.ceil(valueOf(counted as unknown as Bucket, "groups") / GROUPS_PER_PART) || 1;
   let top: TopGroup[] = [];
   for (let part = 0; part < parts; part++) {
     if (parts > PARTS_MAX) throw new QueryRefused("from", "covers too many different values: narrow the time range");
     const terms = { field, size: GROUPS_MAX, include: { partition: part, num_partitions: parts } };
-    const found = await readGroups(search, grouping, query, terms);
+    const found = await readGroups(ranking, terms);
     if (found.length >= GROUPS_MAX) {
       // The number of groups was an estimate.
       [part, parts, top] = [-1, parts * 2, []];
@@ -179,11 +180,16 @@ async function topOfAll(ranking: GroupRanking): Promise<TopGroup[]> {
   return top;
 }
 
-function readGroups(search: FlowSearch, { keyOf }: FlowGrouping, query: Clause, terms: object): Promise<TopGroup[]> {
+function readGroups(
+  { search, filter, grouping: { keyOf } }: Pick<GroupRanking, "search" | "filter" | "grouping">,
+  terms: object,
+  ...more: readonly Clause[]
+): Promise<TopGroup[]> {
   return askForSums(async (sums) => {
     const aggs = { groups: { terms, aggs: sums.aggs } };
-    const { aggregations } = await search.all({ size: 0, track_total_hits: false, query, aggs });
-    return (aggregations?.["groups"]?.buckets ?? []).map((bucket) => {
+    const body = { size: 0, track_total_hits: false, query: flowQuery(filter, ...more), aggs };
+    const answer = await search.inDays(filter, body);
+    return (answer?.aggregations?.["groups"]?.buckets ?? []).map((bucket) => {
       const value = String(bucket.key);
       return { value, key: keyOf(value), ...sums.read(bucket) };
     });

@@ -23,7 +23,7 @@ export async function flowTimeseries(search: FlowSearch, query: TimeseriesQuery)
     const aggs = { points: pointsOf(query, sums) };
     const body = { size: 0, track_total_hits: false, query: flowQuery(filter), aggs };
     const series = new SummedSeries(ALL_KEY, timestamps);
-    series.addAll((await search.all(body)).aggregations?.["points"]?.buckets ?? [], shiftMs, sums);
+    series.addAll((await search.inDays(filter, body))?.aggregations?.["points"]?.buckets ?? [], shiftMs, sums);
     return series;
   });
   if (split === undefined) return { timestamps, series: [all] };
@@ -57,9 +57,9 @@ function seriesOf(
   return askForSums(async (sums) => {
     const terms = { terms: { field, size: values.length }, aggs: { points: pointsOf(query, sums) } };
     const body = { size: 0, track_total_hits: false, query: flowQuery(filter, { terms: { [field]: values } }) };
-    const { aggregations } = await search.all({ ...body, aggs: { groups: terms } });
+    const answer = await search.inDays(filter, { ...body, aggs: { groups: terms } });
     const series = new Map(groups.map(({ value, key }) => [value, new SummedSeries(key, timestamps)]));
-    for (const bucket of aggregations?.["groups"]?.buckets ?? []) {
+    for (const bucket of answer?.aggregations?.["groups"]?.buckets ?? []) {
       const { buckets } = bucket["points"] as { buckets: readonly Bucket[] };
       series.get(String(bucket.key))!.addAll(buckets, shiftMs, sums);
     }

@@ -59,6 +59,8 @@ export interface RequestKind {
   readonly operation: string;
   /** A query that fails by its size is refused, not unavailable, and one that takes too long is not repeated. */
   readonly isQuery?: boolean | undefined;
+  /** The indices that it concerns. If one lacks a shard, further attempts wait some seconds for it: the index may be new. */
+  readonly indices?: string | undefined;
 }
 
 interface FailedSearch {
@@ -77,6 +79,7 @@ class SearchFailed extends Error {
 
 const RETRY_MS = 100;
 const RETRY_MS_MAX = 5000;
+const SHARDS_SECONDS_MAX = 6;
 const TIMEOUT_SECONDS = 30;
 const RETRIES_MAX = 3;
 const CONNECTIONS_MAX = 32;
@@ -110,8 +113,11 @@ export class OpenSearchClient {
    * Sends several searches in one request, and again those that failed for a moment. `lines`: header and body of each. The answer
    * for an index that was removed meanwhile is null.
    */
-  async searchMany<Answer>(lines: readonly string[], signal?: AbortSignal): Promise<(Answer | null)[]> {
-    const kind = { operation: "search", isQuery: true };
+  async searchMany<Answer>(
+    kind: RequestKind,
+    lines: readonly string[],
+    signal?: AbortSignal,
+  ): Promise<(Answer | null)[]> {
     const answers: (Answer | null | undefined)[] = Array.from({ length: lines.length });
     let pending = [...lines.keys()];
     return this.#withRetries(kind, signal, async () => {
@@ -136,6 +142,7 @@ export class OpenSearchClient {
 
   async #withRetries<T>(kind: RequestKind, signal: AbortSignal | undefined, attempt: () => Promise<T>): Promise<T> {
     const { retriesMax = RETRIES_MAX } = this.#connection;
+    let shardsUntil: number | undefined;
     for (let nth = 0; ; nth++) {
       try {
         return await attempt();
@@ -146,6 +153,14 @@ export class OpenSearchClient {
         if (description === undefined) throw error;
         const { failure } = description;
         if (failure === "credentials") this.#readCredentialsAgain();
+        if (failure === "no_shard" && kind.indices !== undefined) {
+          shardsUntil ??= performance.now() + SHARDS_SECONDS_MAX * 1000;
+          if (performance.now() < shardsUntil) {
+            this.metrics.retried(kind.operation, failure);
+            await this.#shardsStart(kind.indices, signal);
+            continue;
+          }
+        }
         const mayRepeat = TRANSIENT.has(failure) && !(failure === "timeout" && kind.isQuery);
         if (!mayRepeat || nth >= retriesMax) {
           this.metrics.failed(kind.operation, failure);
@@ -167,6 +182,17 @@ export class OpenSearchClient {
       signal?.throwIfAborted();
       throw new StoreUnavailable("closed", "the store is closing");
     }
+  }
+
+  /** Waits until these indices have all their shards, or some time. */
+  async #shardsStart(indices: string, signal: AbortSignal | undefined): Promise<void> {
+    const query = { wait_for_status: "yellow", timeout: `${SHARDS_SECONDS_MAX / 2}s` };
+    const path = `/_cluster/health/${indices}`;
+    await Promise.all([
+      this.pause(0, signal),
+      // If this fails, the attempt that follows does so by itself.
+      this.#once({ method: "GET", path, query, signal, ignore: [404, 408] }).catch(() => undefined),
+    ]);
   }
 
   async #once({ method, path, query, body, isLines, signal, timeoutMs, ignore }: OpenSearchRequest): Promise<unknown> {

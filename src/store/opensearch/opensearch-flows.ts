@@ -176,8 +176,8 @@ export class OpenSearchFlows implements FlowEngine {
 
   count(): Promise<number> {
     return this.#query({}, async (search) => {
-      const { hits } = await search.all({ size: 0, track_total_hits: true });
-      return hits?.total?.value ?? 0;
+      const answer = await search.inDays({}, { size: 0, track_total_hits: true });
+      return answer?.hits?.total?.value ?? 0;
     });
   }
 
