@@ -19,6 +19,8 @@ export interface OpenSearchOptions {
   readonly nodes?: number;
   /** Of each node; default 512. */
   readonly heapMb?: number;
+  /** Compiles with every optimisation, which pays after minutes. */
+  readonly isLongRunning?: boolean;
   /** Further settings of every node. */
   readonly settings?: Readonly<Record<string, string>>;
 }
@@ -90,7 +92,7 @@ class NodeProcess implements OpenSearchNode {
 
   constructor(
     { java, libraries, modules }: OpenSearchInstallation,
-    { folder, heapMb = 512, settings = {} }: OpenSearchOptions,
+    { folder, heapMb = 512, isLongRunning = false, settings = {} }: OpenSearchOptions,
     { name, http, transport }: NodePlace,
     all: readonly NodePlace[],
   ) {
@@ -126,8 +128,7 @@ class NodeProcess implements OpenSearchNode {
       `-Xms${heapMb}m`,
       `-Xmx${heapMb}m`,
       // Tests run for minutes on few cores: compiling with every optimisation costs more than it saves.
-      "-XX:+UseSerialGC",
-      "-XX:TieredStopAtLevel=1",
+      ...(isLongRunning ? ["-XX:+UseG1GC"] : ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]),
       "-Xshare:auto",
       "--enable-native-access=ALL-UNNAMED",
       // Without its native library the server cannot see that root runs it, which it would refuse; CI does.
