@@ -128,6 +128,20 @@ await withOpenSearch("flows while OpenSearch fails", (url) => {
     expect(await opened.flows.removeBefore(day + 2 * DAY_MS)).toMatchObject({ days: 4 });
   });
 
+  test("a day without a shard fails questions about it within seconds, and no others", async () => {
+    const day = START + 30 * DAY_MS;
+    const settings = { "index.routing.allocation.require._name": "nobody", number_of_replicas: 0 };
+    const query = { wait_for_active_shards: 0 };
+    const path = `/${indexOf(day)}`;
+    await opened.client.send({ operation: "test" }, { method: "PUT", path, query, body: { settings } });
+    await opened.flows.append(rows(2, day + DAY_MS), "beside");
+    await expect(countOf(day)).rejects.toMatchObject({ name: "StoreUnavailable", reason: "failed" });
+    expect(await failures("search", "no_shard")).toBeGreaterThan(0);
+    expect(await countOf(day + DAY_MS)).toBe(2);
+    await setIndex(indexOf(day), { "index.routing.allocation.require._name": null });
+    expect(await countOf(day)).toBe(0);
+  });
+
   test("a server that is gone fails calls in terms of the store, and is used again when it is back", async () => {
     const link = new Link(url);
     const through = await openFlowsUnderTest(await link.open(), { retriesMax: 1 });

@@ -196,6 +196,6 @@ function readGroups(
   });
 }
 
-export function byRank(by: Measure): (a: Traffic, b: Traffic) => number {
+function byRank(by: Measure): (a: Traffic, b: Traffic) => number {
   return (a, b) => (a[by] === b[by] ? (a.key < b.key ? -1 : 1) : a[by] > b[by] ? -1 : 1);
 }

@@ -5,6 +5,7 @@ import { AwsSigv4Signer } from "@opensearch-project/opensearch/aws";
 import serializerModule from "@opensearch-project/opensearch/lib/Serializer.js";
 import type { Registry } from "prom-client";
 import { parseExact } from "../../lib/exact-json.ts";
+import type { StorageSpace } from "../ports/store.ts";
 import { StoreUnavailable } from "../ports/store-errors.ts";
 import { readAwsCredentials } from "./aws-credentials.ts";
 import {
@@ -91,12 +92,14 @@ export class OpenSearchClient {
   readonly metrics: OpenSearchMetrics;
   readonly #connection: OpenSearchConnection;
   #client: Client;
+  #credentials: string;
   readonly #closing = new AbortController();
 
   constructor(connection: OpenSearchConnection, registry: Registry) {
     this.#connection = connection;
     this.metrics = new OpenSearchMetrics(registry);
     this.#client = new Client(clientOptions(connection));
+    this.#credentials = JSON.stringify(credentialsOf(connection));
   }
 
   /** Sends a request and returns the body of the answer, in which integers beyond 2^53 are bigints. */
@@ -152,7 +155,10 @@ export class OpenSearchClient {
         const description = error instanceof SearchFailed ? error.description : describeError(error);
         if (description === undefined) throw error;
         const { failure } = description;
-        if (failure === "credentials") this.#readCredentialsAgain();
+        if (failure === "credentials" && this.#readCredentialsAgain()) {
+          this.metrics.retried(kind.operation, failure);
+          continue;
+        }
         if (failure === "no_shard" && kind.indices !== undefined) {
           shardsUntil ??= performance.now() + SHARDS_SECONDS_MAX * 1000;
           if (performance.now() < shardsUntil) {
@@ -215,13 +221,56 @@ export class OpenSearchClient {
     }
   }
 
-  /** Tokens and passwords in files may have been replaced. Requests in flight end by themselves. */
-  #readCredentialsAgain(): void {
-    const { passwordFile, tokenFile } = this.#connection;
-    if (!passwordFile && !tokenFile) return;
+  /** Takes a token or password that was replaced in its file. Requests in flight end by themselves. */
+  #readCredentialsAgain(): boolean {
+    let found: string;
+    try {
+      found = JSON.stringify(credentialsOf(this.#connection));
+    } catch {
+      // The file is being replaced: the next refusal looks again.
+      return false;
+    }
+    if (found === this.#credentials) return false;
     const before = this.#client;
     this.#client = new Client(clientOptions(this.#connection));
+    this.#credentials = found;
     void before.close();
+    return true;
+  }
+
+  /** Rejects with the reason if OpenSearch does not answer, or lacks a shard of these indices. */
+  async check(indices: string, signal?: AbortSignal): Promise<void> {
+    const { status } = await this.send<{ status: string }>(
+      { operation: "health" },
+      { method: "GET", path: `/_cluster/health/${indices}`, query: { local: true }, signal },
+    );
+    if (status === "red")
+      throw new StoreUnavailable(
+        "failed",
+        `a part of ${indices} has no copy on a running OpenSearch node`,
+        SHARDS_SECONDS_MAX,
+      );
+  }
+
+  /** The room of all nodes, and what these indices take of it. */
+  async space(indices: string): Promise<StorageSpace> {
+    const kind = { operation: "health" };
+    const [nodes, stored] = await Promise.all([
+      this.send<{ nodes: Record<string, { fs: { total: { total_in_bytes: number; available_in_bytes: number } } }> }>(
+        kind,
+        { method: "GET", path: "/_nodes/stats/fs" },
+      ),
+      this.send<{ _all: { total: { store?: { size_in_bytes: number } } } }>(kind, {
+        method: "GET",
+        path: `/${indices}/_stats/store`,
+      }),
+    ]);
+    const rooms = Object.values(nodes.nodes).map(({ fs }) => fs.total);
+    return {
+      totalBytes: rooms.reduce((sum, room) => sum + room.total_in_bytes, 0),
+      freeBytes: rooms.reduce((sum, room) => sum + room.available_in_bytes, 0),
+      usedBytes: stored._all.total.store?.size_in_bytes ?? 0,
+    };
   }
 
   async close(): Promise<void> {
