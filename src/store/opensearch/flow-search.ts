@@ -1,6 +1,6 @@
 import { QueryRefused } from "../ports/store-errors.ts";
 import { listDailyIndices, type DailyIndex } from "./daily-index.ts";
-import type { Bucket } from "./flow-sums.ts";
+import type { SumBucket } from "./flow-sums.ts";
 import type { FlowFilter } from "../../model/flow-query.ts";
 import type { FlowSource } from "./flow-documents.ts";
 import type { OpenSearchClient, RequestKind } from "./opensearch-client.ts";
@@ -12,7 +12,7 @@ export interface FlowSearchAnswer {
     readonly total?: { readonly value: number };
     readonly hits: readonly { readonly _source?: FlowSource; readonly sort?: readonly unknown[] }[];
   };
-  readonly aggregations?: Readonly<Record<string, { readonly buckets?: readonly Bucket[] }>>;
+  readonly aggregations?: Readonly<Record<string, { readonly buckets?: readonly SumBucket[] }>>;
   readonly pit_id?: string;
 }
 

@@ -7,9 +7,9 @@ import {
   type TimeseriesQuery,
 } from "../../model/flow-query.ts";
 import { flowQuery } from "./flow-filter.ts";
-import { groupingOf, topFlowGroups, type TopGroup } from "./flow-ranking.ts";
+import { groupingOf, topFlowGroups, type RankedGroup } from "./flow-ranking.ts";
 import type { FlowSearch } from "./flow-search.ts";
-import { askForSums, type Bucket, type SumReader } from "./flow-sums.ts";
+import { askForSums, type SumBucket, type SumReader } from "./flow-sums.ts";
 
 // Sums of flows over time: for each of the top groups, and for all others together.
 
@@ -48,7 +48,7 @@ function pointsOf({ intervalMs, shiftMs = 0 }: TimeseriesQuery, sums: SumReader)
 function seriesOf(
   search: FlowSearch,
   query: TimeseriesQuery,
-  groups: readonly TopGroup[],
+  groups: readonly RankedGroup[],
   timestamps: readonly number[],
 ): Promise<SummedSeries[]> {
   const { filter, shiftMs = 0, split } = query;
@@ -60,7 +60,7 @@ function seriesOf(
     const answer = await search.inDays(filter, { ...body, aggs: { groups: terms } });
     const series = new Map(groups.map(({ value, key }) => [value, new SummedSeries(key, timestamps)]));
     for (const bucket of answer?.aggregations?.["groups"]?.buckets ?? []) {
-      const { buckets } = bucket["points"] as { buckets: readonly Bucket[] };
+      const { buckets } = bucket["points"] as { buckets: readonly SumBucket[] };
       series.get(String(bucket.key))!.addAll(buckets, shiftMs, sums);
     }
     return [...series.values()];
@@ -82,7 +82,7 @@ class SummedSeries implements Series {
     this.flowCount = timestamps.map(() => 0);
   }
 
-  addAll(points: readonly Bucket[], shiftMs: number, sums: SumReader): void {
+  addAll(points: readonly SumBucket[], shiftMs: number, sums: SumReader): void {
     const positions = new Map(this.#timestamps.map((at, position) => [at, position]));
     for (const point of points) {
       const position = positions.get(Number(point.key) + shiftMs)!;

@@ -6,7 +6,7 @@ import type { Clause } from "./flow-filter.ts";
 // by limbs.
 
 /** A bucket of an aggregation. */
-export interface Bucket {
+export interface SumBucket {
   readonly key?: string | number | bigint | undefined;
   readonly doc_count: number;
   readonly [aggregation: string]: unknown;
@@ -27,7 +27,7 @@ const BY_LIMBS: Clause = Object.fromEntries(
 
 const EXACT_MAX = 2 ** 53;
 
-export const valueOf = (bucket: Bucket, name: string): number =>
+export const valueOf = (bucket: SumBucket, name: string): number =>
   Number((bucket[name] as { value: number | bigint | null }).value ?? 0);
 
 /** The aggregations of a question, and how its answer is read. */
@@ -42,11 +42,11 @@ export class SumReader {
     this.aggs = isByLimbs ? BY_LIMBS : PLAIN;
   }
 
-  read(bucket: Bucket): Sums {
+  read(bucket: SumBucket): Sums {
     return { bytes: this.#one(bucket, "bytes"), packets: this.#one(bucket, "packets"), flowCount: bucket.doc_count };
   }
 
-  #one(bucket: Bucket, measure: Measure): bigint {
+  #one(bucket: SumBucket, measure: Measure): bigint {
     if (!this.#isByLimbs) {
       const value = valueOf(bucket, measure);
       if (value < EXACT_MAX) return BigInt(value);
@@ -54,7 +54,7 @@ export class SumReader {
       return 0n;
     }
     const limb = (name: string) => BigInt(valueOf(bucket, `${measure}_${name}`));
-    const small = BigInt(valueOf(bucket[`${measure}_small`] as Bucket, "sum"));
+    const small = BigInt(valueOf(bucket[`${measure}_small`] as SumBucket, "sum"));
     return small + fromLimbs(limb("low"), limb("middle"), limb("high"));
   }
 }
