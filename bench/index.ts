@@ -6,6 +6,7 @@ import { alertSearch } from "./alert-search.ts";
 import { alertLatency } from "./alert-latency.ts";
 import { alerts } from "./alerts.ts";
 import { openBench, type Bench, type Benchmark } from "./bench.ts";
+import { clusterFlows } from "./cluster-flows.ts";
 import { collect } from "./collect.ts";
 import { compression } from "./compression.ts";
 import { consoleHistogram } from "./console-histogram.ts";
@@ -72,6 +73,7 @@ const OTHER_BENCHMARKS: Record<string, () => Promise<readonly Measurement[]>> = 
   "alert-columns": alertColumns,
   entities,
   "alert-search": alertSearch,
+  "cluster-flows": clusterFlows,
 };
 
 const NAMES = [...Object.keys(DATASET_BENCHMARKS), ...Object.keys(OTHER_BENCHMARKS)];

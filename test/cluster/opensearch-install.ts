@@ -111,8 +111,12 @@ async function fetchJars(list: string, target: string): Promise<void> {
   const project = join(target, "pom.xml");
   writeFileSync(project, projectOf(jars));
   await attempt("Maven cannot fetch OpenSearch", "mvn", [
-    ...["--quiet", "--batch-mode", "--file", project],
-    ...["dependency:copy-dependencies", `-DoutputDirectory=${libraries}`],
+    "--quiet",
+    "--batch-mode",
+    "--file",
+    project,
+    "dependency:copy-dependencies",
+    `-DoutputDirectory=${libraries}`,
   ]);
   for (const jar of jars) checkDigest(join(libraries, fileOf(jar)), jar.sha256);
   for (const { artifacts, className } of MODULES) {

@@ -19,6 +19,8 @@ export interface OpenSearchOptions {
   readonly nodes?: number;
   /** Of each node; default 512. */
   readonly heapMb?: number;
+  /** Compiles with every optimisation, which pays after minutes. */
+  readonly isLongRunning?: boolean;
   /** Further settings of every node. */
   readonly settings?: Readonly<Record<string, string>>;
 }
@@ -90,7 +92,7 @@ class NodeProcess implements OpenSearchNode {
 
   constructor(
     { java, libraries, modules }: OpenSearchInstallation,
-    { folder, heapMb = 512, settings = {} }: OpenSearchOptions,
+    { folder, heapMb = 512, isLongRunning = false, settings = {} }: OpenSearchOptions,
     { name, http, transport }: NodePlace,
     all: readonly NodePlace[],
   ) {
@@ -126,14 +128,21 @@ class NodeProcess implements OpenSearchNode {
       `-Xms${heapMb}m`,
       `-Xmx${heapMb}m`,
       // Tests run for minutes on few cores: compiling with every optimisation costs more than it saves.
-      ...["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "--enable-native-access=ALL-UNNAMED"],
+      ...(isLongRunning ? ["-XX:+UseG1GC"] : ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]),
+      "-Xshare:auto",
+      "--enable-native-access=ALL-UNNAMED",
       // Without its native library the server cannot see that root runs it, which it would refuse; CI does.
-      ...["-Djna.nosys=true", "-Djna.noclasspath=true"],
-      ...["-Dlog4j2.disable.jmx=true", "-Dfile.encoding=UTF-8", "-Dopensearch.distribution.type=tar"],
+      "-Djna.nosys=true",
+      "-Djna.noclasspath=true",
+      "-Dlog4j2.disable.jmx=true",
+      "-Dfile.encoding=UTF-8",
+      "-Dopensearch.distribution.type=tar",
       `-Djava.io.tmpdir=${join(this.#folder, "tmp")}`,
       `-Dopensearch.path.home=${this.#folder}`,
       `-Dopensearch.path.conf=${config}`,
-      ...["-cp", join(libraries, "*"), "org.opensearch.bootstrap.OpenSearch"],
+      "-cp",
+      join(libraries, "*"),
+      "org.opensearch.bootstrap.OpenSearch",
       ...Object.entries(own).map(([key, value]) => `-E${key}=${value}`),
     ];
   }

@@ -117,6 +117,28 @@ describe.skipIf("missing" in shared)(
       expect(await metric("tocsin_opensearch_failures_total", { operation: "bulk", reason: "index_closed" })).toBe(1);
     });
 
+    test("the room of the nodes and the health of the indices are known", async () => {
+      const { totalBytes, freeBytes, usedBytes } = await client.space(`${name}-2*`);
+      expect(usedBytes).toBeGreaterThan(0);
+      expect(freeBytes).toBeGreaterThan(0);
+      expect(totalBytes).toBeGreaterThanOrEqual(freeBytes);
+      await client.check(`${name}-2*`);
+      await client.check(`${name}-none-*`);
+      // A shard that no node may hold.
+      const body = { settings: { number_of_replicas: 0, "index.routing.allocation.require._name": "nobody" } };
+      await client.send(
+        { operation: "cleanup" },
+        {
+          method: "PUT",
+          path: `/${name}-2026.11.18`,
+          query: { wait_for_active_shards: 0 },
+          body,
+        },
+      );
+      await expect(client.check(`${name}-2*`)).rejects.toMatchObject({ name: "StoreUnavailable", reason: "failed" });
+      await client.send({ operation: "cleanup" }, { method: "DELETE", path: `/${name}-2026.11.18` });
+    });
+
     test("addresses that do not answer are skipped while another does", async () => {
       const addresses = ["http://127.0.0.1:9", "url" in shared ? shared.url : ""];
       const own = new OpenSearchClient({ addresses, retriesMax: 3 }, new Registry());

@@ -34,9 +34,9 @@ const REQUESTS_MAX = 2;
 /** Attempts for documents that OpenSearch was too busy for. */
 const ATTEMPTS_MAX = 6;
 
-const RETRIED: readonly OpenSearchFailure[] = ["overloaded", "no_shard", "timeout"];
+const RETRIED: ReadonlySet<OpenSearchFailure> = new Set(["overloaded", "no_shard", "timeout"]);
 /** Failures of the index, not of a document: they concern whatever comes after as well. */
-const OF_INDEX: readonly OpenSearchFailure[] = [...RETRIED, "read_only", "index_closed", "credentials"];
+const OF_INDEX: ReadonlySet<OpenSearchFailure> = new Set([...RETRIED, "read_only", "index_closed", "credentials"]);
 
 interface ItemAnswer {
   readonly status: number;
@@ -112,14 +112,14 @@ async function createChunk(
       }
       const description = describeCause(error, status);
       const { failure: reason, detail } = description;
-      if (RETRIED.includes(reason) && attempt + 1 < ATTEMPTS_MAX) {
+      if (RETRIED.has(reason) && attempt + 1 < ATTEMPTS_MAX) {
         client.metrics.retried("bulk", reason);
         again.push(position);
         counts.retried++;
         continue;
       }
       client.metrics.failed("bulk", reason);
-      if (OF_INDEX.includes(reason)) throw toStoreError(description, error, false);
+      if (OF_INDEX.has(reason)) throw toStoreError(description, error, false);
       outcomes[position] = { status: "refused", reason, detail };
       counts.refused++;
     }

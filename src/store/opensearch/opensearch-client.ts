@@ -5,9 +5,17 @@ import { AwsSigv4Signer } from "@opensearch-project/opensearch/aws";
 import serializerModule from "@opensearch-project/opensearch/lib/Serializer.js";
 import type { Registry } from "prom-client";
 import { parseExact } from "../../lib/exact-json.ts";
+import type { StorageSpace } from "../ports/store.ts";
 import { StoreUnavailable } from "../ports/store-errors.ts";
 import { readAwsCredentials } from "./aws-credentials.ts";
-import { describeError, toStoreError, type OpenSearchFailure } from "./opensearch-errors.ts";
+import {
+  describeCause,
+  describeError,
+  toStoreError,
+  type FailureDescription,
+  type OpenSearchCause,
+  type OpenSearchFailure,
+} from "./opensearch-errors.ts";
 import { OpenSearchMetrics } from "./opensearch-metrics.ts";
 
 // Requests to OpenSearch: any of several addresses, credentials, retries with limits, metrics, errors of the store.
@@ -52,55 +60,121 @@ export interface RequestKind {
   readonly operation: string;
   /** A query that fails by its size is refused, not unavailable, and one that takes too long is not repeated. */
   readonly isQuery?: boolean | undefined;
+  /** The indices that it concerns. If one lacks a shard, further attempts wait some seconds for it: the index may be new. */
+  readonly indices?: string | undefined;
+}
+
+interface FailedSearch {
+  readonly status?: number;
+  readonly error?: OpenSearchCause;
+}
+
+/** One of several searches failed, while the request succeeded. */
+class SearchFailed extends Error {
+  readonly description: FailureDescription;
+  constructor(description: FailureDescription) {
+    super(description.detail);
+    this.description = description;
+  }
 }
 
 const RETRY_MS = 100;
 const RETRY_MS_MAX = 5000;
+const SHARDS_SECONDS_MAX = 6;
 const TIMEOUT_SECONDS = 30;
 const RETRIES_MAX = 3;
 const CONNECTIONS_MAX = 32;
 
 /** Failures that another attempt, perhaps at another node, may not meet. */
-const TRANSIENT: readonly OpenSearchFailure[] = ["unreachable", "overloaded", "no_shard", "timeout"];
+const TRANSIENT: ReadonlySet<OpenSearchFailure> = new Set(["unreachable", "overloaded", "no_shard", "timeout"]);
 
 export class OpenSearchClient {
   readonly metrics: OpenSearchMetrics;
   readonly #connection: OpenSearchConnection;
   #client: Client;
+  #credentials: string;
   readonly #closing = new AbortController();
 
   constructor(connection: OpenSearchConnection, registry: Registry) {
     this.#connection = connection;
     this.metrics = new OpenSearchMetrics(registry);
     this.#client = new Client(clientOptions(connection));
+    this.#credentials = JSON.stringify(credentialsOf(connection));
   }
 
   /** Sends a request and returns the body of the answer, in which integers beyond 2^53 are bigints. */
   async send<Answer>(kind: RequestKind, request: OpenSearchRequest): Promise<Answer> {
-    const { retriesMax = RETRIES_MAX } = this.#connection;
     const startedAt = performance.now();
     try {
-      for (let attempt = 0; ; attempt++) {
-        try {
-          return (await this.#once(request)) as Answer;
-        } catch (error) {
-          request.signal?.throwIfAborted();
-          if (this.#closing.signal.aborted) throw new StoreUnavailable("closed", "the store is closing");
-          const description = describeError(error);
-          if (description === undefined) throw error;
-          const { failure } = description;
-          if (failure === "credentials") this.#readCredentialsAgain();
-          const mayRepeat = TRANSIENT.includes(failure) && !(failure === "timeout" && kind.isQuery);
-          if (!mayRepeat || attempt >= retriesMax) {
-            this.metrics.failed(kind.operation, failure);
-            throw toStoreError(description, error, kind.isQuery ?? false);
-          }
-          this.metrics.retried(kind.operation, failure);
-          await this.pause(attempt, request.signal);
-        }
-      }
+      return await this.#withRetries(kind, request.signal, () => this.#once(request) as Promise<Answer>);
     } finally {
       this.metrics.took(kind.operation, (performance.now() - startedAt) / 1000);
+    }
+  }
+
+  /**
+   * Sends several searches in one request, and again those that failed for a moment. `lines`: header and body of each. The answer
+   * for an index that was removed meanwhile is null.
+   */
+  async searchMany<Answer>(
+    kind: RequestKind,
+    lines: readonly string[],
+    signal?: AbortSignal,
+  ): Promise<(Answer | null)[]> {
+    const answers: (Answer | null | undefined)[] = Array.from({ length: lines.length });
+    let pending = [...lines.keys()];
+    return this.#withRetries(kind, signal, async () => {
+      const { responses } = await this.send<{ responses: (Answer & FailedSearch)[] }>(kind, {
+        method: "POST",
+        path: "/_msearch",
+        body: pending.map((nth) => lines[nth]!).join(""),
+        isLines: true,
+        signal,
+      });
+      const failed = responses.find(({ error, status }) => error !== undefined && status !== 404);
+      for (const [at, nth] of pending.entries()) {
+        const answer = responses[at]!;
+        if (answer.error === undefined) answers[nth] = answer;
+        else if (answer.status === 404) answers[nth] = null;
+      }
+      pending = pending.filter((nth) => answers[nth] === undefined);
+      if (failed) throw new SearchFailed(describeCause(failed.error!, failed.status ?? 0));
+      return answers as (Answer | null)[];
+    });
+  }
+
+  async #withRetries<T>(kind: RequestKind, signal: AbortSignal | undefined, attempt: () => Promise<T>): Promise<T> {
+    const { retriesMax = RETRIES_MAX } = this.#connection;
+    let shardsUntil: number | undefined;
+    for (let nth = 0; ; nth++) {
+      try {
+        return await attempt();
+      } catch (error) {
+        signal?.throwIfAborted();
+        if (this.#closing.signal.aborted) throw new StoreUnavailable("closed", "the store is closing");
+        const description = error instanceof SearchFailed ? error.description : describeError(error);
+        if (description === undefined) throw error;
+        const { failure } = description;
+        if (failure === "credentials" && this.#readCredentialsAgain()) {
+          this.metrics.retried(kind.operation, failure);
+          continue;
+        }
+        if (failure === "no_shard" && kind.indices !== undefined) {
+          shardsUntil ??= performance.now() + SHARDS_SECONDS_MAX * 1000;
+          if (performance.now() < shardsUntil) {
+            this.metrics.retried(kind.operation, failure);
+            await this.#shardsStart(kind.indices, signal);
+            continue;
+          }
+        }
+        const mayRepeat = TRANSIENT.has(failure) && !(failure === "timeout" && kind.isQuery);
+        if (!mayRepeat || nth >= retriesMax) {
+          this.metrics.failed(kind.operation, failure);
+          throw toStoreError(description, error, kind.isQuery ?? false);
+        }
+        this.metrics.retried(kind.operation, failure);
+        await this.pause(nth, signal);
+      }
     }
   }
 
@@ -114,6 +188,17 @@ export class OpenSearchClient {
       signal?.throwIfAborted();
       throw new StoreUnavailable("closed", "the store is closing");
     }
+  }
+
+  /** Waits until these indices have all their shards, or some time. */
+  async #shardsStart(indices: string, signal: AbortSignal | undefined): Promise<void> {
+    const query = { wait_for_status: "yellow", timeout: `${SHARDS_SECONDS_MAX / 2}s` };
+    const path = `/_cluster/health/${indices}`;
+    await Promise.all([
+      this.pause(0, signal),
+      // If this fails, the attempt that follows does so by itself.
+      this.#once({ method: "GET", path, query, signal, ignore: [404, 408] }).catch(() => undefined),
+    ]);
   }
 
   async #once({ method, path, query, body, isLines, signal, timeoutMs, ignore }: OpenSearchRequest): Promise<unknown> {
@@ -136,13 +221,56 @@ export class OpenSearchClient {
     }
   }
 
-  /** Tokens and passwords in files may have been replaced. Requests in flight end by themselves. */
-  #readCredentialsAgain(): void {
-    const { passwordFile, tokenFile } = this.#connection;
-    if (!passwordFile && !tokenFile) return;
+  /** Takes a token or password that was replaced in its file. Requests in flight end by themselves. */
+  #readCredentialsAgain(): boolean {
+    let found: string;
+    try {
+      found = JSON.stringify(credentialsOf(this.#connection));
+    } catch {
+      // The file is being replaced: the next refusal looks again.
+      return false;
+    }
+    if (found === this.#credentials) return false;
     const before = this.#client;
     this.#client = new Client(clientOptions(this.#connection));
+    this.#credentials = found;
     void before.close();
+    return true;
+  }
+
+  /** Rejects with the reason if OpenSearch does not answer, or lacks a shard of these indices. */
+  async check(indices: string, signal?: AbortSignal): Promise<void> {
+    const { status } = await this.send<{ status: string }>(
+      { operation: "health" },
+      { method: "GET", path: `/_cluster/health/${indices}`, query: { local: true }, signal },
+    );
+    if (status === "red")
+      throw new StoreUnavailable(
+        "failed",
+        `a part of ${indices} has no copy on a running OpenSearch node`,
+        SHARDS_SECONDS_MAX,
+      );
+  }
+
+  /** The room of all nodes, and what these indices take of it. */
+  async space(indices: string): Promise<StorageSpace> {
+    const kind = { operation: "health" };
+    const [nodes, stored] = await Promise.all([
+      this.send<{ nodes: Record<string, { fs: { total: { total_in_bytes: number; available_in_bytes: number } } }> }>(
+        kind,
+        { method: "GET", path: "/_nodes/stats/fs" },
+      ),
+      this.send<{ _all: { total: { store?: { size_in_bytes: number } } } }>(kind, {
+        method: "GET",
+        path: `/${indices}/_stats/store`,
+      }),
+    ]);
+    const rooms = Object.values(nodes.nodes).map(({ fs }) => fs.total);
+    return {
+      totalBytes: rooms.reduce((sum, room) => sum + room.total_in_bytes, 0),
+      freeBytes: rooms.reduce((sum, room) => sum + room.available_in_bytes, 0),
+      usedBytes: stored._all.total.store?.size_in_bytes ?? 0,
+    };
   }
 
   async close(): Promise<void> {

@@ -46,6 +46,8 @@ const BY_TYPE: Readonly<Record<string, OpenSearchFailure>> = {
   process_cluster_event_timeout_exception: "timeout",
   no_shard_available_action_exception: "no_shard",
   unavailable_shards_exception: "no_shard",
+  // It is being created, or was removed a moment ago.
+  index_not_found_exception: "no_shard",
   cluster_manager_not_discovered_exception: "no_shard",
   master_not_discovered_exception: "no_shard",
   node_disconnected_exception: "no_shard",
