@@ -45,7 +45,8 @@ export function Traffic({ filter, range, split, onSplit, onZoom, onUnzoom }: Tra
   return (
     <>
       <SectionHeading right={<Segments label="Split by" value={chosen} options={SPLITS} onChange={onSplit} />}>
-        Traffic{total > 0 && <span className="ml-2 font-normal text-ink3">{bytes(total)} in all</span>}
+        Traffic
+        <Total bytes={traffic.data === undefined ? undefined : total} />
       </SectionHeading>
       {traffic.error !== null && traffic.data === undefined ? (
         <Failure error={traffic.error} onRetry={() => void traffic.refetch()} />
@@ -69,6 +70,20 @@ export function Traffic({ filter, range, split, onSplit, onZoom, onUnzoom }: Tra
         </div>
       )}
     </>
+  );
+}
+
+/** Takes its room before it is known: on a phone, the choice beside it wraps. */
+function Total({ bytes: total }: { bytes: number | undefined }) {
+  if (total === 0) return null;
+  const text = `${bytes(total ?? 10_000_000_000)} in all`;
+  return (
+    <span
+      aria-hidden={total === undefined}
+      className={`ml-2 font-normal text-ink3 ${total === undefined ? "invisible" : ""}`}
+    >
+      {text}
+    </span>
   );
 }
 
