@@ -110,6 +110,8 @@ test("every setting can be given as a variable and as a flag, in text", () => {
     "postgres.url": ["postgres://ann@db1,db2:5433/cases", "postgres://ann@db1,db2:5433/cases"],
     "postgres.tls": ["verify", "verify"],
     "postgres.pool_max": ["20", 20],
+    "postgres.connect_seconds": ["10", 10],
+    "postgres.statement_seconds": ["60", 60],
     timezone: ["Europe/Berlin", "Europe/Berlin"],
     "hostnames.enabled": ["off", false],
     "hostnames.resolver": ["[2001:db8::53]:5353", "[2001:db8::53]:5353"],

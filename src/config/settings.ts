@@ -321,3 +321,9 @@ export const settingsSchema = z.strictObject({
 });
 
 export type Settings = z.output<typeof settingsSchema>;
+
+/** The settings of PostgreSQL if cases are kept there. */
+export function postgresOf({ store, postgres }: Settings) {
+  const { url } = postgres;
+  return store.cases === "postgres" && url !== null ? { ...postgres, url } : undefined;
+}

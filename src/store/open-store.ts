@@ -1,8 +1,11 @@
-import { Counter } from "prom-client";
+import pino from "pino";
+import { Counter, Registry } from "prom-client";
 import { OpenedParts } from "../lib/opened-parts.ts";
 import { openEmbeddedCases } from "./embedded/embedded-cases.ts";
 import { openEmbeddedData, type EmbeddedOptions } from "./embedded/embedded-data.ts";
 import { FileWatch } from "./embedded/file-watch.ts";
+import type { PostgresSettings } from "./postgres/postgres-address.ts";
+import { openPostgresCases } from "./postgres/postgres-cases.ts";
 import { readPosition } from "./sqlite/cases/rule-tables.ts";
 import { openKeyDatabase } from "./sqlite/key-database.ts";
 import type { Layout } from "./files/layout.ts";
@@ -16,16 +19,23 @@ import type { CasePart, DataPart, MissingDay, Store } from "./ports/store.ts";
 export { rebuildColumns } from "./embedded/embedded-data.ts";
 export { areKeysLost } from "./files/layout.ts";
 export { readStoredRules } from "./sqlite/cases/rule-tables.ts";
+export { postgresFileFaults } from "./postgres/postgres-address.ts";
 export { readPlatformWord } from "./embedded/platform-word.ts";
 
-export type StoreOptions = EmbeddedOptions;
+export interface StoreOptions extends EmbeddedOptions {
+  /** Keeps cases in PostgreSQL instead of the data folder. */
+  readonly postgres?: PostgresSettings | undefined;
+}
 
 export async function openStore(options: StoreOptions): Promise<Store> {
   const { dataDir, registry, log, now = Date.now } = options;
   const opened = new OpenedParts();
   try {
     const data = await openEmbeddedData(options, opened, async () => readPosition(dataDir));
-    const cases = await openEmbeddedCases({ dataDir, registry, log, now }, data, opened);
+    const embedded = await openEmbeddedCases({ dataDir, registry, log, now }, data, opened);
+    const postgres =
+      options.postgres && (await openPostgresCases({ settings: options.postgres, registry, log }, opened));
+    const cases = { ...embedded, ...postgres };
     await data.start();
     const watch = new FileWatch({
       findGone: async () => (await Promise.all([data.goneFiles(), cases.goneFiles()])).flat(),
@@ -43,7 +53,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
         this.inc((await data.refused()) + (await cases.refused()));
       },
     });
-    const check = async () => void (await Promise.all([data.check(), cases.check(), watch.check()]));
+    const checks = [data, embedded, ...(postgres ? [postgres] : []), watch];
+    const check = async () => void (await Promise.all(checks.map((part) => part.check())));
     return composeStore(cases, data, { check, close: () => opened.close() });
   } catch (error) {
     await opened.abandon(log);
@@ -52,13 +63,21 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 }
 
 function composeStore(cases: CasePart, data: DataPart, rest: Pick<Store, "check" | "close">): Store {
-  const { alerts, rules, detection, notifications, analysis, keys, sessions, views, exports, lists, reputations } =
-    cases;
-  const { events, flows } = data;
   return {
-    ...{ alerts, rules, detection, notifications, analysis, keys, sessions, views, exports, lists, reputations },
-    events,
-    flows,
+    alerts: cases.alerts,
+    rules: cases.rules,
+    detection: cases.detection,
+    notifications: cases.notifications,
+    analysis: cases.analysis,
+    keys: cases.keys,
+    sessions: cases.sessions,
+    views: cases.views,
+    exports: cases.exports,
+    lists: cases.lists,
+    reputations: cases.reputations,
+    leases: cases.leases,
+    events: data.events,
+    flows: data.flows,
     retention: {
       notes: () => cases.retention.notes(),
       save: (notes) => cases.retention.save(notes),
@@ -70,38 +89,64 @@ function composeStore(cases: CasePart, data: DataPart, rest: Pick<Store, "check"
   };
 }
 
+/** The places that the command line opens by itself. */
+export interface StorePlaces {
+  readonly dataDir: string;
+  readonly postgres?: PostgresSettings | undefined;
+}
+
 /** The keys alone, with or without a running server. */
-export function openKeyStore(dataDir: string): Promise<KeyStore & { close(): void }> {
-  return openKeyDatabase(dataDir);
+export async function openKeyStore({ dataDir, postgres }: StorePlaces): Promise<KeyStore & { close(): unknown }> {
+  if (!postgres) return openKeyDatabase(dataDir);
+  const { cases, close } = await openCasesAlone(postgres);
+  return Object.assign(cases.keys, { close });
 }
 
 /** Losses and retention, for the command line to show and confirm. */
-export async function openStorageNotes(layout: Layout) {
-  const state = await openStateDatabase(layout);
+export async function openStorageNotes({ dataDir, indexPrefix, postgres }: Layout & StorePlaces) {
+  const state = await openStateDatabase({ dataDir, indexPrefix });
+  const alone = postgres && (await openCasesAlone(postgres));
+  const retention: CasePart["retention"] = alone?.cases.retention ?? {
+    notes: async () => state.retention,
+    save: async (notes) => state.saveRetention(notes),
+  };
   return {
     missing: (): MissingDay[] =>
       state
         .days()
         .filter(({ missing, removedAt }) => missing > 0 && removedAt === null)
         .map(({ kind, day, missing }) => ({ kind, day, rows: missing })),
-    get heldAt(): number | null {
-      return state.retention.heldAt;
-    },
+    heldAt: async (): Promise<number | null> => (await retention.notes()).heldAt,
     /** Works with or without a running server. Null if retention holds nothing back, else the clock that was confirmed. */
-    confirm: (): number | null => {
-      const { heldAt } = state.retention;
-      if (heldAt !== null) state.saveRetention({ confirmedAt: heldAt });
+    confirm: async (): Promise<number | null> => {
+      const { heldAt } = await retention.notes();
+      if (heldAt !== null) await retention.save({ confirmedAt: heldAt });
       return heldAt;
     },
     /** Takes the lock, because a running server would overwrite the result with its own counts. */
     acceptLosses: (): number => {
-      const lock = lockDataFolder(layout.dataDir);
+      const lock = lockDataFolder(dataDir);
       try {
         return state.acceptLosses();
       } finally {
         lock.close();
       }
     },
-    close: () => state.close(),
+    close: async () => {
+      state.close();
+      await alone?.close();
+    },
   };
+}
+
+async function openCasesAlone(settings: PostgresSettings) {
+  const opened = new OpenedParts();
+  const log = pino({ level: "silent" });
+  try {
+    const cases = await openPostgresCases({ settings, registry: new Registry(), log }, opened);
+    return { cases, close: () => opened.close() };
+  } catch (error) {
+    await opened.abandon(log);
+    throw error;
+  }
 }

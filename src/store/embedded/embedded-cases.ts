@@ -6,6 +6,7 @@ import type { GoneFile } from "../files/file-identity.ts";
 import { casesFile, isMissing, keysFile } from "../files/layout.ts";
 import { openCaseDatabase } from "../sqlite/cases/case-database.ts";
 import { openKeyDatabase } from "../sqlite/key-database.ts";
+import { embeddedLeases } from "./embedded-leases.ts";
 import type { EmbeddedData } from "./embedded-data.ts";
 
 // Cases, keys and small state in the data folder.
@@ -53,6 +54,7 @@ export async function openEmbeddedCases(
     lists: state.lists,
     reputations: state.reputations,
     retention: { notes: async () => state.retention, save: async (notes) => state.saveRetention(notes) },
+    leases: embeddedLeases(),
     dueAlerts: (beforeMs) => cases.dueAlerts(beforeMs),
     refused: async () => cases.refused,
     goneFiles: async () => [...keys.goneFiles, ...(await cases.goneFiles())],

@@ -6,6 +6,7 @@ import type { EventEngine } from "./event-engine.ts";
 import type { ExportStore } from "./export-store.ts";
 import type { FlowEngine } from "./flow-engine.ts";
 import type { KeyStore } from "./key-store.ts";
+import type { LeaseStore } from "./lease-store.ts";
 import type { ListStore } from "./list-store.ts";
 import type { NotificationStore } from "./notification-store.ts";
 import type { ReputationStore } from "./reputation-store.ts";
@@ -30,6 +31,7 @@ export interface CaseDatabase {
   readonly lists: ListStore;
   readonly reputations: ReputationStore;
   readonly retention: RetentionStore;
+  readonly leases: LeaseStore;
 }
 
 /** A day that holds fewer rows than were stored. */

@@ -21,9 +21,26 @@ export interface PostgresSettings {
 
 /** A setting that names a file which cannot be read. The message is for the operator. */
 export class UnreadableSettingFile extends Error {
+  readonly setting: string;
+  readonly fault: string;
   constructor(setting: string, path: string, cause: unknown) {
-    super(`${setting}: the file ${path} cannot be read (${(cause as NodeJS.ErrnoException).code}).`, { cause });
+    const fault = `the file ${path} cannot be read (${(cause as NodeJS.ErrnoException).code})`;
+    super(`${setting}: ${fault}.`, { cause });
     this.name = "UnreadableSettingFile";
+    this.setting = setting;
+    this.fault = fault;
+  }
+}
+
+/** The faults of the files that the settings name. */
+export function postgresFileFaults(settings: PostgresSettings): UnreadableSettingFile[] {
+  try {
+    readPassword(settings, undefined);
+    readTls(settings);
+    return [];
+  } catch (error) {
+    if (error instanceof UnreadableSettingFile) return [error];
+    throw error;
   }
 }
 
