@@ -3,7 +3,7 @@ import { parseExact } from "../../../lib/exact-json.ts";
 import type { Alert, AlertSummary } from "../../../model/alert.ts";
 import type { EventMark } from "../../../model/finding.ts";
 import { alertFields } from "../../alert-index/alert-cells.ts";
-import { eventKey } from "../../alert-index/event-key.ts";
+import { eventKey } from "../../alert-index/compact-event-id.ts";
 import type { Statements } from "./prepared-statements.ts";
 
 // Fields of alerts that earlier versions had in the document alone, and the index from events to alerts.
