@@ -156,6 +156,9 @@ export class PostgresDatabase implements PostgresQueries {
   /** A client for the host that accepted writes last. It is not connected yet. */
   newClient(): HostClient {
     const client = new HostClient(this.#config, this.#hosts, this.#hostNumber);
+    // An error while no statement runs, such as that of a server which shuts down, makes the next statement fail. Unheard, it
+    // would end the process.
+    client.on("error", () => undefined);
     const connect = client.connect.bind(client) as (callback: (error?: Error) => void) => void;
     // The pool connects with a callback, everybody else with a promise.
     const connecting = (callback: (error?: Error) => void) =>

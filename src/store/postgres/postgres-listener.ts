@@ -87,8 +87,6 @@ export class PostgresListener {
 
   async #connect(): Promise<HostClient> {
     const client = this.#database.newClient();
-    // An error while nothing is asked ends the next ping.
-    client.on("error", () => undefined);
     try {
       await client.connect();
       await this.#database.requirePrimary(client);
