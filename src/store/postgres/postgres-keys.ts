@@ -119,7 +119,8 @@ export class PostgresKeys implements KeyStore {
 /** One statement, so that a key and its previous secrets are of one moment. */
 async function readKeys(queries: PostgresQueries, where = "", values: readonly string[] = []): Promise<ApiKey[]> {
   const previous = (column: string) =>
-    `ARRAY(SELECT ${column} FROM previous_secrets WHERE key_id = keys.id ORDER BY until, hash)`;
+    `ARRAY(SELECT ${column} FROM previous_secrets WHERE key_id = keys.id
+       ORDER BY previous_secrets.until, previous_secrets.hash)`;
   const rows = await queries.query<KeyRow>(
     `SELECT *, ${previous("encode(hash, 'hex')")} AS hashes, ${previous("until::text")} AS untils
      FROM keys ${where || "ORDER BY id"}`,
