@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import pg from "pg";
+import { Client, Pool, type ClientBase, type ClientConfig, type PoolClient, type QueryResult } from "pg";
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
 import { parsePostgresUrl, shownPostgresHost, type PostgresHost } from "../../lib/postgres-url.ts";
@@ -66,19 +66,19 @@ export interface PostgresDatabaseOptions {
 }
 
 /** A client that knows which of the hosts it is connected to. */
-export class HostClient extends pg.Client {
+export class HostClient extends Client {
   readonly hostNumber: number;
-  constructor(config: pg.ClientConfig, hosts: readonly PostgresHost[], hostNumber: number) {
+  constructor(config: ClientConfig, hosts: readonly PostgresHost[], hostNumber: number) {
     super({ ...config, ...hosts[hostNumber]! });
     this.hostNumber = hostNumber;
   }
 }
 
-type PooledClient = pg.PoolClient & HostClient;
+type PooledClient = PoolClient & HostClient;
 
 export class PostgresDatabase implements PostgresQueries {
-  readonly #pool: pg.Pool;
-  readonly #config: pg.ClientConfig;
+  readonly #pool: Pool;
+  readonly #config: ClientConfig;
   readonly #hosts: readonly PostgresHost[];
   readonly #statementMs: number;
   readonly #failures: Counter<"reason">;
@@ -109,14 +109,14 @@ export class PostgresDatabase implements PostgresQueries {
       types: EXACT_TYPES,
     };
     const newClient = () => this.newClient();
-    this.#pool = new pg.Pool({
+    this.#pool = new Pool({
       ...this.#config,
       max: settings.poolMax,
       idleTimeoutMillis: IDLE_MS,
       // The pool constructs its clients; a constructor may return another object.
       Client: function (this: unknown) {
         return newClient();
-      } as unknown as new () => pg.ClientBase,
+      } as unknown as new () => ClientBase,
       onConnect: (client) => this.requirePrimary(client as HostClient),
     });
     this.#pool.on("error", (error) => {
@@ -196,7 +196,7 @@ export class PostgresDatabase implements PostgresQueries {
     return (await this.#runAlone(text, values)).rowCount ?? 0;
   }
 
-  #runAlone(text: string, values: readonly PostgresValue[]): Promise<pg.QueryResult> {
+  #runAlone(text: string, values: readonly PostgresValue[]): Promise<QueryResult> {
     return this.#retrying(() => this.#withClient((client) => client.query(text, values as unknown[])));
   }
 
@@ -217,7 +217,7 @@ export class PostgresDatabase implements PostgresQueries {
     work: (transaction: PostgresQueries) => Promise<Value>,
     { isolation = "READ COMMITTED", isDurable = true, statementMs }: TransactionOptions,
   ): Promise<Value> {
-    const query = async (text: string, values: readonly PostgresValue[] = []): Promise<pg.QueryResult> => {
+    const query = async (text: string, values: readonly PostgresValue[] = []): Promise<QueryResult> => {
       const config = {
         text,
         values: values as unknown[],
@@ -329,6 +329,6 @@ class StaleConnection extends Error {
 }
 
 /** Closes the connection without a farewell, which a paused server would never answer. */
-export function breakOff(client: pg.ClientBase): void {
+export function breakOff(client: ClientBase): void {
   (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
 }

@@ -25,7 +25,7 @@ export class NewerSchema extends Error {
 }
 
 /** The server or the database is not fit for the service. The message is for the operator. */
-export class UnfitDatabase extends Error {
+class UnfitDatabase extends Error {
   constructor(message: string) {
     super(message);
     this.name = "UnfitDatabase";
