@@ -163,7 +163,7 @@ export class PostgresDatabase implements PostgresQueries {
     // The pool connects with a callback, everybody else with a promise.
     const connecting = (callback: (error?: Error) => void) =>
       connect((error) => {
-        if (error) this.#passOver(client);
+        if (error) this.passOver(client);
         callback(error);
       });
     client.connect = ((callback?: (error?: Error) => void) => {
@@ -179,11 +179,12 @@ export class PostgresDatabase implements PostgresQueries {
   async requirePrimary(client: HostClient): Promise<void> {
     const { rows } = await client.query<{ transaction_read_only: string }>("SHOW transaction_read_only");
     if (rows[0]?.transaction_read_only === "off") return;
-    this.#passOver(client);
+    this.passOver(client);
     throw new StandbyServer();
   }
 
-  #passOver({ hostNumber }: HostClient): void {
+  /** Has the next client try the next host, if this one is connected to the present one. */
+  passOver({ hostNumber }: HostClient): void {
     if (hostNumber === this.#hostNumber) this.#hostNumber = (hostNumber + 1) % this.#hosts.length;
   }
 
@@ -275,7 +276,7 @@ export class PostgresDatabase implements PostgresQueries {
     } finally {
       const isUnusable = failure !== undefined && isConnectionUnusable(failure);
       if (isUnusable) {
-        this.#passOver(client);
+        this.passOver(client);
         breakOff(client);
       }
       client.release(isUnusable || client.hostNumber !== this.#hostNumber);
@@ -290,13 +291,23 @@ export class PostgresDatabase implements PostgresQueries {
     let failure: unknown;
     for (let attempts = 0; attempts < this.#hosts.length; attempts++) {
       try {
-        return (await this.#pool.connect()) as PooledClient;
+        return await this.#connectToPrimary();
       } catch (error) {
         if (isWaitedOut(error)) throw error;
         failure = error;
       }
     }
     throw new ConnectFailure(this.shownHosts, failure);
+  }
+
+  /** Idle connections to a host that was passed over are dropped: it may be paused, and would not answer. */
+  async #connectToPrimary(): Promise<PooledClient> {
+    for (;;) {
+      const client = (await this.#pool.connect()) as PooledClient;
+      if (client.hostNumber === this.#hostNumber) return client;
+      breakOff(client);
+      client.release(true);
+    }
   }
 
   #failed(error: unknown): unknown {

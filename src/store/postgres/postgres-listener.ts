@@ -144,6 +144,7 @@ export class PostgresListener {
 
   #lost(client: HostClient, error: unknown): void {
     this.#client = undefined;
+    this.#database.passOver(client);
     breakOff(client);
     this.#losses.inc();
     this.#log.warn({ err: error }, "the connection that receives notices of PostgreSQL was lost; reconnecting");
