@@ -27,7 +27,7 @@ import { POSTGRES_VIEWS_SCHEMA, PostgresViews } from "./postgres-views.ts";
 
 // Cases in PostgreSQL, which several processes may use at once.
 
-export const POSTGRES_MIGRATIONS: readonly PostgresMigration[] = [
+const POSTGRES_MIGRATIONS: readonly PostgresMigration[] = [
   KEYS_SCHEMA +
     POSTGRES_SESSIONS_SCHEMA +
     POSTGRES_VIEWS_SCHEMA +
@@ -49,7 +49,7 @@ export interface PostgresCasesOptions {
 }
 
 /** Opens the connections and brings the schema up to date. */
-export async function openPostgres(
+async function openPostgres(
   options: PostgresCasesOptions,
   opened: OpenedParts,
 ): Promise<{ database: PostgresDatabase; listener: PostgresListener }> {

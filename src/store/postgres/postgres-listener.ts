@@ -100,8 +100,6 @@ export class PostgresListener {
 
   async #connect(): Promise<HostClient> {
     const client = this.#database.newClient();
-    // An error while nothing is asked ends the next ping.
-    client.on("error", () => undefined);
     try {
       await client.connect();
       await this.#database.requirePrimary(client);
@@ -162,6 +160,7 @@ export class PostgresListener {
 
   #lost(client: HostClient, error: unknown): void {
     this.#client = undefined;
+    this.#database.passOver(client);
     breakOff(client);
     this.#losses.inc();
     this.#log.warn({ err: error }, "the connection that receives notices of PostgreSQL was lost; reconnecting");
