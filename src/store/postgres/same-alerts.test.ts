@@ -40,7 +40,7 @@ const log = pino({ level: "silent" });
 /** Few, so that operations meet; their order is not that of creation. */
 const IDS = Array.from({ length: 16 }, (_, i) => `alt_${((i * 7) % 16).toString(16)}`);
 const EVENTS = ["evt_1", "evt_2", "evt_a\u0000b", `evt_${"0".repeat(31)}1`, `evt_${"0".repeat(31)}2`];
-const TEXTS = [...WORDS, "\u0000 and \ud800", "it's a\\b", "a:b@c/d", "192.0.2.1:443", ""];
+const TEXTS = [...WORDS, "\u0000 and", "it's a\\b", "a:b@c/d", "192.0.2.1:443", ""];
 
 const id = fc.constantFrom(...IDS);
 const time = fc.integer({ min: 0, max: 50 }).map((seconds) => seconds * 1000);
