@@ -13,7 +13,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   "store/files": ["lib", "model", "store/ports"],
   "store/queries": ["lib", "model", "store/ports"],
   "store/search": ["lib", "model", "store/ports", "store/files"],
-  "store/sqlite": ["lib", "model", "store/ports", "store/files", "store/queries", "store/search"],
+  "store/alert-index": ["lib", "model", "store/ports", "store/queries", "store/search"],
+  "store/sqlite": ["lib", "model", "store/ports", "store/files", "store/queries", "store/search", "store/alert-index"],
   "store/duckdb": ["lib", "model", "store/ports", "store/files", "store/queries", "store/search", "store/sqlite"],
   "store/embedded": [
     "lib",
@@ -25,7 +26,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "store/sqlite",
     "store/duckdb",
   ],
-  "store/postgres": ["lib", "model", "store/ports", "store/queries", "store/search"],
+  "store/postgres": ["lib", "model", "store/ports", "store/queries", "store/search", "store/alert-index"],
   "store/open-store": [
     "lib",
     "model",

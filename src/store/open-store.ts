@@ -5,7 +5,7 @@ import { openEmbeddedCases } from "./embedded/embedded-cases.ts";
 import { openEmbeddedData, type EmbeddedOptions } from "./embedded/embedded-data.ts";
 import { FileWatch } from "./embedded/file-watch.ts";
 import type { PostgresSettings } from "./postgres/postgres-address.ts";
-import { openPostgresCases } from "./postgres/postgres-cases.ts";
+import { openAllPostgresCases, openPostgresCases } from "./postgres/postgres-cases.ts";
 import { readPosition } from "./sqlite/cases/rule-tables.ts";
 import { openKeyDatabase } from "./sqlite/key-database.ts";
 import type { Layout } from "./files/layout.ts";
@@ -31,11 +31,13 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   const { dataDir, registry, log, now = Date.now } = options;
   const opened = new OpenedParts();
   try {
-    const data = await openEmbeddedData(options, opened, async () => readPosition(dataDir));
-    const embedded = await openEmbeddedCases({ dataDir, registry, log, now }, data, opened);
     const postgres =
-      options.postgres && (await openPostgresCases({ settings: options.postgres, registry, log }, opened));
-    const cases = { ...embedded, ...postgres };
+      options.postgres && (await openAllPostgresCases({ settings: options.postgres, registry, log, now }, opened));
+    const position = async () => (postgres ? postgres.detection.position() : readPosition(dataDir));
+    const data = await openEmbeddedData(options, opened, position);
+    const cases = postgres
+      ? { ...postgres, rules: data.platformWord.around(postgres.rules), goneFiles: async () => [] }
+      : await openEmbeddedCases({ dataDir, registry, log, now }, data, opened);
     await data.start();
     const watch = new FileWatch({
       findGone: async () => (await Promise.all([data.goneFiles(), cases.goneFiles()])).flat(),
@@ -53,7 +55,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
         this.inc((await data.refused()) + (await cases.refused()));
       },
     });
-    const checks = [data, embedded, ...(postgres ? [postgres] : []), watch];
+    const checks = [data, cases, watch];
     const check = async () => void (await Promise.all(checks.map((part) => part.check())));
     return composeStore(cases, data, { check, close: () => opened.close() });
   } catch (error) {

@@ -12,7 +12,7 @@ import { createInterface } from "node:readline";
 const DEBIAN = "/usr/lib/postgresql";
 const STARTS_MAX = 3;
 const STOP_MS_MAX = 20_000;
-export const USER = "tocsin";
+const USER = "tocsin";
 
 /** The folder of the server's programs, undefined where PostgreSQL is not installed. */
 export function postgresPrograms(): string | undefined {

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import pg from "pg";
+import { Client } from "pg";
 import type { TestProject } from "vitest/node";
 import { postgresPrograms, startPostgres, type PostgresServer } from "./postgres.ts";
 
@@ -26,7 +26,7 @@ export default async function setUp(project: TestProject): Promise<() => Promise
     postgres ??= startPostgres();
     const server = await postgres;
     const name = `test_${++databases}`;
-    const client = new pg.Client({ connectionString: server.url("postgres") });
+    const client = new Client({ connectionString: server.url("postgres") });
     await client.connect();
     try {
       await client.query(`CREATE DATABASE ${name}`);

@@ -1,4 +1,4 @@
-import pg, { type CustomTypesConfig } from "pg";
+import { types, type CustomTypesConfig } from "pg";
 
 // How values of PostgreSQL become values of the language, without losing a digit. Documents are stored as text, because
 // jsonb refuses some characters and rewrites numbers.
@@ -31,5 +31,5 @@ const PARSERS: ReadonlyMap<number, (text: string) => unknown> = new Map<number, 
 export const EXACT_TYPES: CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: "text" | "binary") =>
     (format === "binary" ? undefined : PARSERS.get(oid)) ??
-    pg.types.getTypeParser(oid, format as "text")) as typeof pg.types.getTypeParser,
+    types.getTypeParser(oid, format as "text")) as typeof types.getTypeParser,
 };

@@ -1,7 +1,10 @@
 import { describeWithPostgres } from "../../../test/cluster/test-database.ts";
 import { storeContract } from "../testing/contract.ts";
+import { analysisContract } from "../testing/contract-analysis.ts";
 import { keysContract } from "../testing/contract-keys.ts";
+import { leasesContract } from "../testing/contract-leases.ts";
 import { managedListsContract } from "../testing/contract-lists.ts";
+import { reputationsContract } from "../testing/contract-reputations.ts";
 import { sessionsContract } from "../testing/contract-sessions.ts";
 import { viewsContract } from "../testing/contract-views.ts";
 import { openWithPostgres } from "./postgres-store.fixture.ts";
@@ -14,5 +17,8 @@ describeWithPostgres("cases in PostgreSQL", () => {
     sessionsContract,
     viewsContract,
     managedListsContract,
+    analysisContract,
+    reputationsContract,
+    leasesContract,
   );
 });

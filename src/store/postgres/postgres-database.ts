@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import pg from "pg";
+import { Client, Pool, type ClientBase, type ClientConfig, type PoolClient, type QueryResult } from "pg";
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
 import { parsePostgresUrl, shownPostgresHost, type PostgresHost } from "../../lib/postgres-url.ts";
@@ -66,19 +66,19 @@ export interface PostgresDatabaseOptions {
 }
 
 /** A client that knows which of the hosts it is connected to. */
-export class HostClient extends pg.Client {
+export class HostClient extends Client {
   readonly hostNumber: number;
-  constructor(config: pg.ClientConfig, hosts: readonly PostgresHost[], hostNumber: number) {
+  constructor(config: ClientConfig, hosts: readonly PostgresHost[], hostNumber: number) {
     super({ ...config, ...hosts[hostNumber]! });
     this.hostNumber = hostNumber;
   }
 }
 
-type PooledClient = pg.PoolClient & HostClient;
+type PooledClient = PoolClient & HostClient;
 
 export class PostgresDatabase implements PostgresQueries {
-  readonly #pool: pg.Pool;
-  readonly #config: pg.ClientConfig;
+  readonly #pool: Pool;
+  readonly #config: ClientConfig;
   readonly #hosts: readonly PostgresHost[];
   readonly #statementMs: number;
   readonly #failures: Counter<"reason">;
@@ -109,14 +109,14 @@ export class PostgresDatabase implements PostgresQueries {
       types: EXACT_TYPES,
     };
     const newClient = () => this.newClient();
-    this.#pool = new pg.Pool({
+    this.#pool = new Pool({
       ...this.#config,
       max: settings.poolMax,
       idleTimeoutMillis: IDLE_MS,
       // The pool constructs its clients; a constructor may return another object.
       Client: function (this: unknown) {
         return newClient();
-      } as unknown as new () => pg.ClientBase,
+      } as unknown as new () => ClientBase,
       onConnect: (client) => this.requirePrimary(client as HostClient),
     });
     this.#pool.on("error", (error) => {
@@ -156,11 +156,14 @@ export class PostgresDatabase implements PostgresQueries {
   /** A client for the host that accepted writes last. It is not connected yet. */
   newClient(): HostClient {
     const client = new HostClient(this.#config, this.#hosts, this.#hostNumber);
+    // An error while no statement runs, such as that of a server which shuts down, makes the next statement fail. Unheard, it
+    // would end the process.
+    client.on("error", () => undefined);
     const connect = client.connect.bind(client) as (callback: (error?: Error) => void) => void;
     // The pool connects with a callback, everybody else with a promise.
     const connecting = (callback: (error?: Error) => void) =>
       connect((error) => {
-        if (error) this.#passOver(client);
+        if (error) this.passOver(client);
         callback(error);
       });
     client.connect = ((callback?: (error?: Error) => void) => {
@@ -176,11 +179,12 @@ export class PostgresDatabase implements PostgresQueries {
   async requirePrimary(client: HostClient): Promise<void> {
     const { rows } = await client.query<{ transaction_read_only: string }>("SHOW transaction_read_only");
     if (rows[0]?.transaction_read_only === "off") return;
-    this.#passOver(client);
+    this.passOver(client);
     throw new StandbyServer();
   }
 
-  #passOver({ hostNumber }: HostClient): void {
+  /** Has the next client try the next host, if this one is connected to the present one. */
+  passOver({ hostNumber }: HostClient): void {
     if (hostNumber === this.#hostNumber) this.#hostNumber = (hostNumber + 1) % this.#hosts.length;
   }
 
@@ -193,7 +197,7 @@ export class PostgresDatabase implements PostgresQueries {
     return (await this.#runAlone(text, values)).rowCount ?? 0;
   }
 
-  #runAlone(text: string, values: readonly PostgresValue[]): Promise<pg.QueryResult> {
+  #runAlone(text: string, values: readonly PostgresValue[]): Promise<QueryResult> {
     return this.#retrying(() => this.#withClient((client) => client.query(text, values as unknown[])));
   }
 
@@ -214,7 +218,7 @@ export class PostgresDatabase implements PostgresQueries {
     work: (transaction: PostgresQueries) => Promise<Value>,
     { isolation = "READ COMMITTED", isDurable = true, statementMs }: TransactionOptions,
   ): Promise<Value> {
-    const query = async (text: string, values: readonly PostgresValue[] = []): Promise<pg.QueryResult> => {
+    const query = async (text: string, values: readonly PostgresValue[] = []): Promise<QueryResult> => {
       const config = {
         text,
         values: values as unknown[],
@@ -272,7 +276,7 @@ export class PostgresDatabase implements PostgresQueries {
     } finally {
       const isUnusable = failure !== undefined && isConnectionUnusable(failure);
       if (isUnusable) {
-        this.#passOver(client);
+        this.passOver(client);
         breakOff(client);
       }
       client.release(isUnusable || client.hostNumber !== this.#hostNumber);
@@ -287,13 +291,23 @@ export class PostgresDatabase implements PostgresQueries {
     let failure: unknown;
     for (let attempts = 0; attempts < this.#hosts.length; attempts++) {
       try {
-        return (await this.#pool.connect()) as PooledClient;
+        return await this.#connectToPrimary();
       } catch (error) {
         if (isWaitedOut(error)) throw error;
         failure = error;
       }
     }
     throw new ConnectFailure(this.shownHosts, failure);
+  }
+
+  /** Idle connections to a host that was passed over are dropped: it may be paused, and would not answer. */
+  async #connectToPrimary(): Promise<PooledClient> {
+    for (;;) {
+      const client = (await this.#pool.connect()) as PooledClient;
+      if (client.hostNumber === this.#hostNumber) return client;
+      breakOff(client);
+      client.release(true);
+    }
   }
 
   #failed(error: unknown): unknown {
@@ -326,6 +340,6 @@ class StaleConnection extends Error {
 }
 
 /** Closes the connection without a farewell, which a paused server would never answer. */
-export function breakOff(client: pg.ClientBase): void {
+export function breakOff(client: ClientBase): void {
   (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
 }

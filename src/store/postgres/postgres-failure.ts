@@ -6,6 +6,7 @@ import { StoreUnavailable } from "../ports/store-errors.ts";
 const SERIALIZATION_FAILURE = "40001";
 const DEADLOCK = "40P01";
 const READ_ONLY = "25006";
+const IDLE_IN_TRANSACTION = "25P03";
 const DISK_FULL = "53100";
 const IO_ERROR = "58030";
 const QUERY_CANCELED = "57014";
@@ -45,7 +46,7 @@ export function retryReason(error: unknown): RetryReason | undefined {
 export function isConnectionUnusable(error: unknown): boolean {
   if (error instanceof StandbyServer) return true;
   const code = codeOf(error);
-  if (code === READ_ONLY) return true;
+  if (code === READ_ONLY || code === IDLE_IN_TRANSACTION) return true;
   if (code === undefined || !/^[0-9A-Z]{5}$/.test(code))
     return SOCKET_CODES.has(code ?? "") || BROKEN.test(textOf(error));
   return code.startsWith(CONNECTION) || (code.startsWith(INTERVENTION) && code !== QUERY_CANCELED);

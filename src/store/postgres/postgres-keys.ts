@@ -15,7 +15,7 @@ CREATE TABLE usage(key_id text COLLATE "C" PRIMARY KEY, last_used_at int8 NOT NU
 
 const CACHED_MAX = 10_000;
 
-interface KeyRow {
+interface StoredKeyRow {
   readonly id: string;
   readonly name: string;
   readonly scopes: string;
@@ -119,8 +119,9 @@ export class PostgresKeys implements KeyStore {
 /** One statement, so that a key and its previous secrets are of one moment. */
 async function readKeys(queries: PostgresQueries, where = "", values: readonly string[] = []): Promise<ApiKey[]> {
   const previous = (column: string) =>
-    `ARRAY(SELECT ${column} FROM previous_secrets WHERE key_id = keys.id ORDER BY until, hash)`;
-  const rows = await queries.query<KeyRow>(
+    `ARRAY(SELECT ${column} FROM previous_secrets WHERE key_id = keys.id
+       ORDER BY previous_secrets.until, previous_secrets.hash)`;
+  const rows = await queries.query<StoredKeyRow>(
     `SELECT *, ${previous("encode(hash, 'hex')")} AS hashes, ${previous("until::text")} AS untils
      FROM keys ${where || "ORDER BY id"}`,
     values,
@@ -144,7 +145,7 @@ async function writeKey(transaction: PostgresQueries, key: ApiKey): Promise<void
   await transaction.query("SELECT pg_notify('tocsin_keys', $1)", [id]);
 }
 
-function toKey(row: KeyRow): ApiKey {
+function toKey(row: StoredKeyRow): ApiKey {
   return {
     id: row.id,
     name: row.name,

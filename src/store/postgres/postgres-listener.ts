@@ -16,7 +16,13 @@ const RECONNECT_MS = 100;
 const RECONNECT_MS_MAX = 2000;
 
 /** The channels of the service. Names are shared by all versions that run at once. */
-export const CHANNELS_LISTENED = ["tocsin_keys", "tocsin_sessions", "tocsin_leases"] as const;
+export const CHANNELS_LISTENED = [
+  "tocsin_keys",
+  "tocsin_sessions",
+  "tocsin_leases",
+  "tocsin_alerts",
+  "tocsin_notifications",
+] as const;
 export type NoticeChannel = (typeof CHANNELS_LISTENED)[number];
 
 export interface PostgresListenerOptions {
@@ -31,6 +37,7 @@ export class PostgresListener {
   readonly #losses: Counter;
   readonly #handlers = new Map<NoticeChannel, Set<(payload: string) => void>>();
   readonly #lossHandlers = new Set<() => void>();
+  readonly #returnHandlers = new Set<() => void>();
   readonly #closing = new AbortController();
   #client: HostClient | undefined;
   /** When the ping was sent that was answered last. */
@@ -74,6 +81,12 @@ export class PostgresListener {
     return () => void this.#lossHandlers.delete(handler);
   }
 
+  /** Calls the handler when notices arrive again after a loss. */
+  onReturn(handler: () => void): () => void {
+    this.#returnHandlers.add(handler);
+    return () => void this.#returnHandlers.delete(handler);
+  }
+
   /** Connects, and from then on reconnects by itself. */
   async start(): Promise<void> {
     const client = await this.#connect();
@@ -87,8 +100,6 @@ export class PostgresListener {
 
   async #connect(): Promise<HostClient> {
     const client = this.#database.newClient();
-    // An error while nothing is asked ends the next ping.
-    client.on("error", () => undefined);
     try {
       await client.connect();
       await this.#database.requirePrimary(client);
@@ -112,7 +123,10 @@ export class PostgresListener {
     let pauseMs = RECONNECT_MS;
     while (!signal.aborted) {
       try {
-        client ??= await this.#connect();
+        if (!client) {
+          client = await this.#connect();
+          for (const handler of this.#returnHandlers) handler();
+        }
         pauseMs = RECONNECT_MS;
         await this.#ping(client);
       } catch (error) {
@@ -146,6 +160,7 @@ export class PostgresListener {
 
   #lost(client: HostClient, error: unknown): void {
     this.#client = undefined;
+    this.#database.passOver(client);
     breakOff(client);
     this.#losses.inc();
     this.#log.warn({ err: error }, "the connection that receives notices of PostgreSQL was lost; reconnecting");

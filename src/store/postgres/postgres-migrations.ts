@@ -25,7 +25,7 @@ export class NewerSchema extends Error {
 }
 
 /** The server or the database is not fit for the service. The message is for the operator. */
-export class UnfitDatabase extends Error {
+class UnfitDatabase extends Error {
   constructor(message: string) {
     super(message);
     this.name = "UnfitDatabase";
@@ -61,8 +61,10 @@ export async function migratePostgres(
 }
 
 async function versionOf(queries: PostgresQueries, known: number): Promise<number> {
+  // to_regclass would answer from the connection's cache, which may predate the lock.
   const [table] = await queries.query<{ exists: boolean }>(
-    "SELECT to_regclass('schema_version') IS NOT NULL AS exists",
+    `SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_tables
+       WHERE schemaname = current_schema() AND tablename = 'schema_version') AS exists`,
   );
   if (!table?.exists) return 0;
   const [row] = await queries.query<{ version: number }>("SELECT version FROM schema_version");

@@ -9,7 +9,7 @@ CREATE INDEX views_of_owner ON views(owner, screen, position);
 CREATE INDEX views_shared ON views(screen, id) WHERE shared;
 `;
 
-interface ViewRow {
+interface StoredViewRow {
   /** All fields but the position, which changes with that of other views. */
   readonly document: string;
   readonly position: number;
@@ -32,7 +32,7 @@ export class PostgresViews implements ViewStore {
           `SELECT count(*) AS total FROM views WHERE ${VISIBLE}`,
           [keyId, only],
         );
-        const rows = await transaction.query<ViewRow>(
+        const rows = await transaction.query<StoredViewRow>(
           `SELECT document, position FROM views WHERE ${VISIBLE}
            ORDER BY owner <> $1, screen, CASE WHEN owner = $1 THEN position ELSE 0 END, id LIMIT $3 OFFSET $4`,
           [keyId, only, size, (page - 1) * size],
@@ -110,7 +110,7 @@ export class PostgresViews implements ViewStore {
 }
 
 async function readView(queries: PostgresQueries, id: string): Promise<SavedView | undefined> {
-  const [row] = await queries.query<ViewRow>("SELECT document, position FROM views WHERE id = $1", [id]);
+  const [row] = await queries.query<StoredViewRow>("SELECT document, position FROM views WHERE id = $1", [id]);
   return row && toView(row);
 }
 
@@ -156,6 +156,6 @@ async function countViews(
   return row!.count;
 }
 
-function toView({ document, position }: ViewRow): SavedView {
+function toView({ document, position }: StoredViewRow): SavedView {
   return { ...(JSON.parse(document) as SavedView), position };
 }
