@@ -3,6 +3,7 @@ import type { Registry } from "prom-client";
 import type { OpenedParts } from "../../lib/opened-parts.ts";
 import type { CasePart } from "../ports/store.ts";
 import type { PostgresSettings } from "./postgres-address.ts";
+import { POSTGRES_ARRIVALS_SCHEMA } from "./postgres-arrivals.ts";
 import { PostgresDatabase } from "./postgres-database.ts";
 import { KEYS_SCHEMA, PostgresKeys } from "./postgres-keys.ts";
 import { LEASES_SCHEMA, postgresLeases } from "./postgres-leases.ts";
@@ -28,6 +29,7 @@ export const POSTGRES_MIGRATIONS: readonly PostgresMigration[] = [
     POSTGRES_LISTS_SCHEMA +
     POSTGRES_STATE_SCHEMA +
     LEASES_SCHEMA,
+  POSTGRES_ARRIVALS_SCHEMA,
 ];
 
 export interface PostgresCasesOptions {

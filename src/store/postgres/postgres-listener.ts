@@ -16,7 +16,7 @@ const RECONNECT_MS = 100;
 const RECONNECT_MS_MAX = 2000;
 
 /** The channels of the service. Names are shared by all versions that run at once. */
-export const CHANNELS_LISTENED = ["tocsin_keys", "tocsin_sessions", "tocsin_leases"] as const;
+export const CHANNELS_LISTENED = ["tocsin_keys", "tocsin_sessions", "tocsin_leases", "tocsin_arrivals"] as const;
 export type NoticeChannel = (typeof CHANNELS_LISTENED)[number];
 
 export interface PostgresListenerOptions {
