@@ -276,11 +276,9 @@ function networkBounds(networks: readonly AddressRange[], subject: Subject): Bou
     return isExact(found) ? unknown(found.may, true) : unknown(regexp(field, `${leadPattern}6.*`)!, true);
   }
   const start = addressLead(path);
-  const ranges = networks
-    .flatMap(partsOf)
-    .map(({ from, to }): Query => ({
-      range: { [field]: { gte: start + addressDigits(from), lte: start + addressDigits(to) } },
-    }));
+  const ranges = networks.flatMap(partsOf).map(({ from, to }): Query => ({
+    range: { [field]: { gte: start + addressDigits(from), lte: start + addressDigits(to) } },
+  }));
   return exactly(either(...ranges), true);
 }
 

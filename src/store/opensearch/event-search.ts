@@ -24,6 +24,7 @@ export interface AggregationBucket {
 }
 
 export interface AggregationAnswer {
+  readonly doc_count?: number;
   readonly value?: number | null;
   readonly buckets?: readonly AggregationBucket[];
   readonly sum_other_doc_count?: number;

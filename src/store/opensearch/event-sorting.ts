@@ -5,7 +5,7 @@ import { fieldReader, isTopField, OBJECT } from "../../model/field.ts";
 import type { SortKey } from "../../model/query.ts";
 import { severityRank } from "./event-documents.ts";
 import { both, either, not, prefix, term, terms, type Query } from "./event-query.ts";
-import { NEWEST_FIRST, textOf, type EventView } from "./event-search.ts";
+import { NEWEST_FIRST, textOf, totalOf, type EventView } from "./event-search.ts";
 import {
   BOOLEAN,
   firstLead,
@@ -22,7 +22,7 @@ import {
 // Sorted pages. OpenSearch sorts by top-level fields itself. Values of a path are terms among others, which it cannot sort by:
 // the values are read in their order with the number of events that have each, until there are enough for the page.
 
-interface SortedEvent {
+export interface SortedEvent {
   readonly event: Event;
   readonly text: string;
 }
@@ -39,7 +39,7 @@ export async function sortedEvents(
   limit: number,
 ): Promise<SortedEvent[]> {
   if (limit <= 0) return [];
-  if (keys.every(({ field }) => isTopField(field))) return readSorted(view, query, keys, after, limit);
+  if (keys.every(({ field }) => isTopField(field))) return (await readSorted(view, query, keys, after, limit)).events;
   const [key, ...rest] = keys as [SortKey, ...SortKey[]];
   const found: SortedEvent[] = [];
   let from: string | undefined;
@@ -55,7 +55,7 @@ export async function sortedEvents(
   let events = 0;
   const readWhole = async () => {
     if (whole.length === 0) return;
-    const part = await readSorted(view, both(query, withFirst(key.field, whole)), [], undefined, events);
+    const { events: part } = await readSorted(view, both(query, withFirst(key.field, whole)), [], undefined, events);
     found.push(...part.sort((a, b) => compare(a.event, b.event)));
     whole = [];
     events = 0;
@@ -77,27 +77,26 @@ export async function sortedEvents(
   return found;
 }
 
-async function readSorted(
+/** The same for keys that OpenSearch sorts by, with the number of all events. */
+export async function readSorted(
   view: EventView,
   query: Query,
   keys: readonly SortKey[],
   after: Event | undefined,
   limit: number,
-): Promise<SortedEvent[]> {
+): Promise<{ total: number; events: SortedEvent[] }> {
   const fieldOf = (field: string) => (field === "severity" ? "severity_rank" : field);
-  const sort = [
-    ...keys.map(({ field, descending }) => ({ [fieldOf(field)]: descending ? "desc" : "asc" })),
-    ...NEWEST_FIRST,
-  ];
+  const own = keys.map(({ field, descending }) => ({ [fieldOf(field)]: descending ? "desc" : "asc" }));
   const position = after && [...keys.map(({ field }) => topValue(after, field)), Date.parse(after.timestamp), after.id];
-  const { hits } = await view({
+  const answer = await view({
     query,
     size: limit,
-    sort,
-    track_total_hits: false,
+    sort: [...own, ...NEWEST_FIRST],
+    track_total_hits: true,
     ...(position && { search_after: position }),
   });
-  return hits.hits.map((hit) => ({ text: textOf(hit), event: parseExact(textOf(hit)) as Event }));
+  const events = answer.hits.hits.map((hit) => ({ text: textOf(hit), event: parseExact(textOf(hit)) as Event }));
+  return { total: totalOf(answer), events };
 }
 
 function topValue(event: Event, field: string): string | number {

@@ -37,8 +37,7 @@ const TERMS_MAX = 5000;
 
 /** The start of all terms of a path. */
 export function pathLead(path: string): string {
-  const escaped = path.replace(/[\u001e\u001f]/g, (char) => (char === ESCAPE ? `${ESCAPE}1` : `${ESCAPE}2`));
-  return escaped + PATH_END;
+  return path.replaceAll(ESCAPE, `${ESCAPE}1`).replaceAll(PATH_END, `${ESCAPE}2`) + PATH_END;
 }
 
 export const scalarMark = (path: string) => pathLead(path) + HAS_SCALAR;

@@ -9,6 +9,37 @@ import { pagesOf, textOf, type EventView } from "./event-search.ts";
 export const TESTED_EVENTS_MAX = 200_000;
 const PAGE_EVENTS = 500;
 
+/** Some of the events have to be tested. */
+class Undecided extends Error {}
+
+/**
+ * Asks for all events that may match. If OpenSearch can decide about each of them, as it mostly can, the answer is that of
+ * the condition, from one search; otherwise `test` is called instead.
+ */
+export async function askOnce<T>(
+  view: EventView,
+  scope: Query,
+  bounds: Bounds,
+  ask: (view: EventView, query: Query) => Promise<T>,
+  test: () => Promise<T>,
+): Promise<T> {
+  const whole = withPartial(bounds);
+  if (isExact(whole)) return ask(view, both(scope, whole.may));
+  if (whole.must === NONE) return test();
+  const undecided = { filter: not(whole.must) };
+  const checked: EventView = async (body) => {
+    const answer = await view({ ...body, aggs: { undecided } });
+    if ((answer.aggregations?.["undecided"]?.doc_count ?? 0) > 0) throw new Undecided();
+    return answer;
+  };
+  try {
+    return await ask(checked, both(scope, whole.may));
+  } catch (error) {
+    if (error instanceof Undecided) return test();
+    throw error;
+  }
+}
+
 /**
  * A query that finds exactly the events of a condition. Events about which OpenSearch cannot decide are read and tested, and
  * become part of the query by their ids.

@@ -32,10 +32,10 @@ import { searchEntities } from "./event-entities.ts";
 import { sampleFields } from "./event-fields-sample.ts";
 import { ALL, both, filterQuery, isExact, rangeQuery, term, withPartial, type Query } from "./event-query.ts";
 import { EventSearch, NEWEST_FIRST, pagesOf, textOf, totalOf, type EventHit, type EventView } from "./event-search.ts";
-import { sortedEvents } from "./event-sorting.ts";
+import { readSorted, sortedEvents, type SortedEvent } from "./event-sorting.ts";
 import { EventStore, TOKEN_MS } from "./event-store.ts";
 import { wordBounds } from "./event-text-search.ts";
-import { exactQuery } from "./exact-events.ts";
+import { askOnce, exactQuery } from "./exact-events.ts";
 import { putIndexTemplate } from "./index-template.ts";
 import type { OpenSearchClient } from "./opensearch-client.ts";
 
@@ -150,10 +150,17 @@ export class OpenSearchEvents implements EventEngine {
       if (filter.search === undefined) return pageOf((body) => search.all(body), scope, position, after);
       const bounds = wordBounds(filter.search);
       const finds = textMatcher(filter.search);
-      return search.atOnePoint(filter, async (view) => {
-        const query = await exactQuery(view, scope, bounds, (event) => finds(searchableEvent(event)));
-        return pageOf(view, query, position, after);
-      });
+      const ask = (view: EventView, query: Query) => pageOf(view, query, position, after);
+      return askOnce(
+        (body) => search.all(body),
+        scope,
+        bounds,
+        ask,
+        () =>
+          search.atOnePoint(filter, async (view) =>
+            ask(view, await exactQuery(view, scope, bounds, (event) => finds(searchableEvent(event)))),
+          ),
+      );
     });
   }
 
@@ -162,21 +169,25 @@ export class OpenSearchEvents implements EventEngine {
     return this.#query(context, "heavy", async (search) => {
       const after = query.after === undefined ? undefined : await this.#cursor(query.after);
       const scope = rangeQuery(query);
-      const bounds = withPartial(boundsOf(condition));
-      const isPlain = isExact(bounds) && aggs.length === 0 && sort.every(({ field }) => isTopField(field));
-      const answer = async (view: EventView): Promise<SearchResult> => {
-        const exact = await exactQuery(view, scope, bounds, compileCondition(condition));
-        const [total, found, aggregations] = await Promise.all([
-          view({ query: exact, size: 0, track_total_hits: true }).then(totalOf),
-          // One more than requested shows whether there is a next page.
-          limit === 0 ? [] : sortedEvents(view, exact, sort, after, limit + 1),
-          aggregateEvents(aggs, { view, query: exact, platform: this.#platform }),
-        ]);
-        const items = found.slice(0, limit);
-        const nextCursor = found.length > limit ? items.at(-1)!.event.id : null;
-        return { total, items: items.map(({ text }) => text), nextCursor, aggregations };
+      const bounds = boundsOf(condition);
+      // One more than requested shows whether there is a next page.
+      const wanted = limit === 0 ? 0 : limit + 1;
+      const inParts = () =>
+        search.atOnePoint(query, async (view) => {
+          const exact = await exactQuery(view, scope, bounds, compileCondition(condition));
+          const [total, found, aggregations] = await Promise.all([
+            view({ query: exact, size: 0, track_total_hits: true }).then(totalOf),
+            sortedEvents(view, exact, sort, after, wanted),
+            aggregateEvents(aggs, { view, query: exact, platform: this.#platform }),
+          ]);
+          return { total, ...firstOf(found, limit), aggregations };
+        });
+      if (aggs.length > 0 || !sort.every(({ field }) => isTopField(field))) return inParts();
+      const ask = async (view: EventView, exact: Query): Promise<SearchResult> => {
+        const { total, events } = await readSorted(view, exact, sort, after, wanted);
+        return { total, ...firstOf(events, limit), aggregations: {} };
       };
-      return isPlain ? answer((body) => search.all(body)) : search.atOnePoint(query, answer);
+      return askOnce((body) => search.all(body), scope, bounds, ask, inParts);
     });
   }
 
@@ -289,6 +300,14 @@ export class OpenSearchEvents implements EventEngine {
 }
 
 const idOf = (text: string) => (parseExact(text) as Event).id;
+
+function firstOf(found: readonly SortedEvent[], limit: number): Pick<SearchResult, "items" | "nextCursor"> {
+  const items = found.slice(0, limit);
+  return {
+    items: items.map(({ text }) => text),
+    nextCursor: limit > 0 && found.length > limit ? items.at(-1)!.event.id : null,
+  };
+}
 
 /** A page of a list, newest first. */
 async function pageOf(view: EventView, query: Query, position: Position, after: Event | undefined): Promise<TextPage> {
