@@ -5,6 +5,7 @@ import type { CasePart } from "../ports/store.ts";
 import type { PostgresSettings } from "./postgres-address.ts";
 import { POSTGRES_ALERTS_SCHEMA } from "./postgres-alert-schema.ts";
 import { openPostgresAlerts } from "./postgres-alerts.ts";
+import { POSTGRES_ARRIVALS_SCHEMA } from "./postgres-arrivals.ts";
 import { PostgresDatabase } from "./postgres-database.ts";
 import { POSTGRES_DETECTION_SCHEMA } from "./postgres-detection.ts";
 import { KEYS_SCHEMA, PostgresKeys } from "./postgres-keys.ts";
@@ -39,6 +40,7 @@ const POSTGRES_MIGRATIONS: readonly PostgresMigration[] = [
     POSTGRES_RULES_SCHEMA +
     POSTGRES_MATCHES_SCHEMA +
     POSTGRES_DETECTION_SCHEMA,
+  POSTGRES_ARRIVALS_SCHEMA,
 ];
 
 export interface PostgresCasesOptions {

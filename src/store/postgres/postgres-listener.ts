@@ -22,6 +22,7 @@ export const CHANNELS_LISTENED = [
   "tocsin_leases",
   "tocsin_alerts",
   "tocsin_notifications",
+  "tocsin_arrivals",
 ] as const;
 export type NoticeChannel = (typeof CHANNELS_LISTENED)[number];
 

@@ -82,7 +82,9 @@ export function amendContract({ store, reopen, clock, draft, append }: ContractC
         expect(ids(found.items).sort()).toEqual([...changed].sort());
         expect(found.aggregations["scores"]).toEqual({ buckets: [{ key: 97, count: changed.length }], other_count: 0 });
         expect((await scanned(scored)).sort()).toEqual([...changed].sort());
-        expect(await projected(scored, "enrichment.abuse_ipdb.isp")).toEqual(changed.map(() => "Example"));
+        // An engine without projections has its events read by `scan`.
+        if (store().events.project)
+          expect(await projected(scored, "enrichment.abuse_ipdb.isp")).toEqual(changed.map(() => "Example"));
         expect((await search(both(is("type", type), is("enrichment.lists", "worse")))).total).toBe(changed.length);
         expect((await search(both(is("type", type), is("enrichment.geo.country", "AT")))).total).toBe(before.length);
         const text = (await store().events.get(changed[0]!))!;

@@ -1,0 +1,212 @@
+import type { TimeRange } from "../../model/query.ts";
+import { listDailyIndices } from "./daily-index.ts";
+import type { EventSource } from "./event-documents.ts";
+import { ALL, type Query } from "./event-query.ts";
+import type { OpenSearchClient, RequestKind } from "./opensearch-client.ts";
+import { describeCause, toStoreError, type OpenSearchCause } from "./opensearch-errors.ts";
+
+// Searches over the events.
+
+export interface EventHit {
+  readonly _id: string;
+  readonly _index: string;
+  readonly _seq_no?: number;
+  readonly _source?: EventSource;
+  readonly sort?: readonly (string | number)[];
+  readonly fields?: Readonly<Record<string, readonly (string | number)[] | undefined>>;
+}
+
+export interface AggregationBucket {
+  readonly key: string | number | Readonly<Record<string, string | number>>;
+  readonly doc_count: number;
+  readonly first?: { readonly value: number };
+  readonly last?: { readonly value: number };
+}
+
+export interface AggregationAnswer {
+  readonly doc_count?: number;
+  readonly value?: number | null;
+  readonly buckets?: readonly AggregationBucket[];
+  readonly sum_other_doc_count?: number;
+  readonly after_key?: Readonly<Record<string, string>>;
+}
+
+export interface EventAnswer {
+  readonly hits: { readonly total?: { readonly value: number }; readonly hits: readonly EventHit[] };
+  readonly aggregations?: Readonly<Record<string, AggregationAnswer>>;
+  readonly pit_id?: string;
+}
+
+export interface EventSearchBody {
+  readonly query: Query;
+  readonly [option: string]: unknown;
+}
+
+/** Runs a search on the same state of the data each time. */
+export type EventView = (body: EventSearchBody) => Promise<EventAnswer>;
+
+/** An answer that lacks a shard would be wrong without a sign. */
+const WHOLE = { allow_partial_search_results: false };
+/** More names would not fit into the address of a request. */
+const NAMED_INDICES_MAX = 60;
+const POINT_IN_TIME_MINUTES = 5;
+/** Searches in one request. */
+const SEARCHES_MAX = 64;
+const NO_EVENTS: EventAnswer = { hits: { total: { value: 0 }, hits: [] } };
+/** Newest first. */
+export const NEWEST_FIRST = [{ timestamp: "desc" }, { id: "desc" }] as const;
+
+export class EventSearch {
+  readonly #client: OpenSearchClient;
+  readonly #name: string;
+  readonly #signal: AbortSignal | undefined;
+  readonly #kind: RequestKind = { operation: "search", isQuery: true };
+
+  constructor(client: OpenSearchClient, name: string, signal?: AbortSignal) {
+    this.#client = client;
+    this.#name = name;
+    this.#signal = signal;
+  }
+
+  /** Searches all days. A range of time skips the shards that lie outside, and a closed index is a failure. */
+  all(body: EventSearchBody): Promise<EventAnswer> {
+    return this.#client.send(this.#kind, {
+      method: "POST",
+      path: `/${this.#name}-2*/_search`,
+      query: { ...WHOLE, expand_wildcards: "open,closed", allow_no_indices: true },
+      body,
+      signal: this.#signal,
+    });
+  }
+
+  async count(query: Query): Promise<number> {
+    return totalOf(await this.all({ query, size: 0, track_total_hits: true }));
+  }
+
+  /** Runs searches that see one state of the data, whatever is stored meanwhile. */
+  async atOnePoint<T>(range: TimeRange, work: (view: EventView) => Promise<T>): Promise<T> {
+    const point = await this.openPoint(range);
+    try {
+      return await work(point.view);
+    } finally {
+      point.close();
+    }
+  }
+
+  async openPoint(range: TimeRange): Promise<{ view: EventView; close: () => void }> {
+    const indices = await listDailyIndices(this.#client, this.#name, range, this.#signal);
+    if (indices.length === 0) return { view: async () => NO_EVENTS, close: () => undefined };
+    const names = indices.length > NAMED_INDICES_MAX ? `${this.#name}-2*` : indices.map(({ index }) => index).join(",");
+    const keepAlive = `${POINT_IN_TIME_MINUTES}m`;
+    const { pit_id: id } = await this.#client.send<{ pit_id: string }>(this.#kind, {
+      method: "POST",
+      path: `/${names}/_search/point_in_time`,
+      query: { keep_alive: keepAlive, allow_partial_pit_creation: false },
+      signal: this.#signal,
+    });
+    const batch = new SearchBatch((bodies) =>
+      this.#many(bodies.map((body) => ({ ...body, pit: { id, keep_alive: keepAlive } }))),
+    );
+    return {
+      view: (body) => batch.add(body),
+      // OpenSearch drops it by itself after the time it is kept.
+      close: () => {
+        this.#client
+          .send({ operation: "search" }, { method: "DELETE", path: "/_search/point_in_time", body: { pit_id: [id] } })
+          .catch(() => undefined);
+      },
+    };
+  }
+
+  async #many(bodies: readonly EventSearchBody[]): Promise<EventAnswer[]> {
+    const { responses } = await this.#client.send<{
+      responses: (EventAnswer & { error?: OpenSearchCause; status: number })[];
+    }>(this.#kind, {
+      method: "POST",
+      path: "/_msearch",
+      body: bodies.map((body) => `${JSON.stringify(WHOLE)}\n${JSON.stringify(body)}\n`).join(""),
+      isLines: true,
+      signal: this.#signal,
+    });
+    for (const { error, status } of responses) {
+      if (!error) continue;
+      const description = describeCause(error, status);
+      this.#client.metrics.failed("search", description.failure);
+      throw toStoreError(description, error, true);
+    }
+    return responses;
+  }
+}
+
+interface WaitingSearch {
+  readonly body: EventSearchBody;
+  readonly resolve: (answer: EventAnswer) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+/** Sends searches that are asked for at the same time in one request. */
+class SearchBatch {
+  readonly #send: (bodies: readonly EventSearchBody[]) => Promise<EventAnswer[]>;
+  readonly #waiting: WaitingSearch[] = [];
+  #isSending = false;
+
+  constructor(send: (bodies: readonly EventSearchBody[]) => Promise<EventAnswer[]>) {
+    this.#send = send;
+  }
+
+  add(body: EventSearchBody): Promise<EventAnswer> {
+    const { promise, resolve, reject } = Promise.withResolvers<EventAnswer>();
+    this.#waiting.push({ body, resolve, reject });
+    if (!this.#isSending) {
+      this.#isSending = true;
+      setImmediate(() => void this.#run());
+    }
+    return promise;
+  }
+
+  async #run(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const some = this.#waiting.splice(0, SEARCHES_MAX);
+      try {
+        const answers = await this.#send(some.map(({ body }) => body));
+        for (const [nth, { resolve }] of some.entries()) resolve(answers[nth]!);
+      } catch (error) {
+        for (const { reject } of some) reject(error);
+      }
+      // Whoever has an answer may ask more.
+      await new Promise(setImmediate);
+    }
+    this.#isSending = false;
+  }
+}
+
+export function totalOf({ hits }: EventAnswer): number {
+  return hits.total?.value ?? 0;
+}
+
+export function textOf({ _source }: EventHit): string {
+  return _source!.text;
+}
+
+/** Reads all matching events, in pages. */
+export async function* pagesOf(
+  view: EventView,
+  query: Query,
+  options: { readonly size: number; readonly sort?: readonly object[]; readonly body?: object },
+): AsyncGenerator<readonly EventHit[]> {
+  const { size, sort = NEWEST_FIRST, body } = options;
+  let after: EventHit["sort"];
+  for (;;) {
+    const { hits } = await view({
+      query: query ?? ALL,
+      size,
+      sort,
+      track_total_hits: false,
+      ...body,
+      ...(after && { search_after: after }),
+    });
+    if (hits.hits.length > 0) yield hits.hits;
+    if (hits.hits.length < size) return;
+    after = hits.hits.at(-1)!.sort!;
+  }
+}
