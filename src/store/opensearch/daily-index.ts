@@ -15,7 +15,7 @@ export function dailyIndexName(name: string, ms: number): string {
 }
 
 /** The day of an index; undefined if its name is not one of these. */
-function dayOfIndex(name: string, index: string): number | undefined {
+export function dayOfIndex(name: string, index: string): number | undefined {
   if (!index.startsWith(`${name}-`)) return undefined;
   const [, year, month, day] = /^(\d{4})\.(\d{2})\.(\d{2})$/.exec(index.slice(name.length + 1)) ?? [];
   return day === undefined ? undefined : Date.UTC(Number(year), Number(month) - 1, Number(day));

@@ -51,7 +51,7 @@ export interface PostgresCasesOptions {
 }
 
 /** Opens the connections and brings the schema up to date. */
-async function openPostgres(
+export async function openPostgres(
   options: PostgresCasesOptions,
   opened: OpenedParts,
 ): Promise<{ database: PostgresDatabase; listener: PostgresListener }> {
