@@ -94,7 +94,7 @@ export class ArrivalSequencer {
     const behind = progress.filter((shard) => shard.checkpoint >= (positions.get(keyOf(shard)) ?? 0));
     if (behind.length === 0) return progress;
     const atMs = now();
-    await shards.refresh([...new Set(behind.map(({ index }) => index))]);
+    await shards.refresh(behind.map(({ index }) => index));
     const ranges = await this.#rangesOf(behind, positions);
     const moved = behind.map((shard): ShardPosition => ({ ...shard, next: shard.checkpoint + 1 }));
     await arrivals.add(fence, atMs, ranges, moved);

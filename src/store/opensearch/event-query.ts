@@ -43,7 +43,7 @@ export const prefix = (field: string, value: string): Query => ({ prefix: { [fie
 export const regexp = (field: string, value: string): Query | undefined =>
   value.length > REGEXP_CHARACTERS_MAX ? undefined : { regexp: { [field]: { value, flags: "NONE" } } };
 
-export const PARTIAL = term("flags", FLAG_PARTIAL);
+const PARTIAL = term("flags", FLAG_PARTIAL);
 
 export function allOf(parts: readonly Bounds[]): Bounds {
   const readsTerms = parts.some((part) => part.readsTerms);

@@ -180,6 +180,12 @@ class SearchBatch {
   }
 }
 
+/** Lists of names for the addresses of requests. */
+export function* indexLists(indices: Iterable<string>): Generator<string> {
+  const all = [...new Set(indices)];
+  for (let at = 0; at < all.length; at += NAMED_INDICES_MAX) yield all.slice(at, at + NAMED_INDICES_MAX).join(",");
+}
+
 export function totalOf({ hits }: EventAnswer): number {
   return hits.total?.value ?? 0;
 }

@@ -1,7 +1,7 @@
 import type { ArrivalShard } from "../ports/arrival-log.ts";
 import { dayOfIndex } from "./daily-index.ts";
 import { both, either, not, type Query } from "./event-query.ts";
-import type { EventAnswer, EventHit } from "./event-search.ts";
+import { indexLists, type EventAnswer, type EventHit } from "./event-search.ts";
 import type { OpenSearchClient } from "./opensearch-client.ts";
 import { describeCause, toStoreError, type OpenSearchCause } from "./opensearch-errors.ts";
 
@@ -63,24 +63,30 @@ export class EventShards {
   }
 
   /** Makes everything that is stored visible on every copy. */
-  async refresh(indices: readonly string[]): Promise<void> {
-    const { _shards: shards } = await this.#client.send<{ _shards: { failed: number } }>(KIND, {
-      method: "POST",
-      path: `/${indices.join(",")}/_refresh`,
-      query: { ignore_unavailable: true },
-    });
-    if (shards.failed > 0)
-      throw toStoreError({ failure: "no_shard", detail: "a copy was not refreshed" }, undefined, false);
+  async refresh(indices: Iterable<string>): Promise<void> {
+    for (const names of indexLists(indices)) {
+      const { _shards: shards } = await this.#client.send<{ _shards: { failed: number } }>(KIND, {
+        method: "POST",
+        path: `/${names}/_refresh`,
+        query: { ignore_unavailable: true },
+      });
+      if (shards.failed > 0)
+        throw toStoreError({ failure: "no_shard", detail: "a copy was not refreshed" }, undefined, false);
+    }
   }
 
   /** The current incarnations of these indices. */
-  async incarnations(indices: readonly string[]): Promise<Map<string, string>> {
-    const answer = await this.#client.send<Record<string, { settings: { index: { uuid: string } } }>>(KIND, {
-      method: "GET",
-      path: `/${[...new Set(indices)].join(",")}/_settings/index.uuid`,
-      query: { ignore_unavailable: true, expand_wildcards: "open,closed" },
-    });
-    return new Map(Object.entries(answer).map(([index, { settings }]) => [index, settings.index.uuid]));
+  async incarnations(indices: Iterable<string>): Promise<Map<string, string>> {
+    const found = new Map<string, string>();
+    for (const names of indexLists(indices)) {
+      const answer = await this.#client.send<Record<string, { settings: { index: { uuid: string } } }>>(KIND, {
+        method: "GET",
+        path: `/${names}/_settings/index.uuid`,
+        query: { ignore_unavailable: true, expand_wildcards: "open,closed" },
+      });
+      for (const [index, { settings }] of Object.entries(answer)) found.set(index, settings.index.uuid);
+    }
+    return found;
   }
 
   /** One answer for each search; null if its index is gone. */

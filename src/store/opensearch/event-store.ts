@@ -9,6 +9,7 @@ import { createDocuments, type NewDocument } from "./bulk.ts";
 import { dailyIndexName } from "./daily-index.ts";
 import { documentIds, eventIdMaker, tokenDocumentId, tokenEventId } from "./event-document-id.ts";
 import { documentText, tokenTerm, type EventDocument, type EventSource } from "./event-documents.ts";
+import { indexLists } from "./event-search.ts";
 import type { OpenSearchClient } from "./opensearch-client.ts";
 import { describeCause, toStoreError, type OpenSearchCause } from "./opensearch-errors.ts";
 import type { Logger } from "pino";
@@ -21,6 +22,8 @@ const IDS_MAX = 10;
 /** Attempts to amend an event that others amend at the same time. */
 const AMEND_ATTEMPTS_MAX = 20;
 const AMENDED_AT_ONCE = 500;
+/** Events that are being stored or amended; more are refused, so that memory does not grow with a slow cluster. */
+const PENDING_EVENTS_MAX = 50_000;
 const MAPPING_RETRY_SECONDS = 30;
 
 /** A document as `_mget` returns it. */
@@ -56,6 +59,7 @@ export class EventStore {
   readonly #now: () => number;
   readonly #log: Logger;
   readonly #newId: ReturnType<typeof eventIdMaker>;
+  #pending = 0;
 
   constructor({ client, name, now, log }: EventStoreOptions) {
     this.#client = client;
@@ -65,7 +69,22 @@ export class EventStore {
     this.#newId = eventIdMaker(now);
   }
 
-  async append(events: readonly NewEvent[]): Promise<StoredEvent[]> {
+  append(events: readonly NewEvent[]): Promise<StoredEvent[]> {
+    return this.#limited(events.length, () => this.#append(events));
+  }
+
+  async #limited<T>(events: number, work: () => Promise<T>): Promise<T> {
+    if (this.#pending > 0 && this.#pending + events > PENDING_EVENTS_MAX)
+      throw new StoreUnavailable("queue_full", "too many events are being stored: try again later");
+    this.#pending += events;
+    try {
+      return await work();
+    } finally {
+      this.#pending -= events;
+    }
+  }
+
+  async #append(events: readonly NewEvent[]): Promise<StoredEvent[]> {
     const stored: StoredEvent[] = Array.from({ length: events.length });
     let pending = events.map((event, position) => this.#prepare(event, position, 0));
     const refreshed = new Set<string>();
@@ -136,10 +155,10 @@ export class EventStore {
   }
 
   async #refresh(indices: readonly string[]): Promise<void> {
-    await this.#client.send(
-      { operation: "refresh" },
-      { method: "POST", path: `/${indices.join(",")}/_refresh`, query: { ignore_unavailable: true } },
-    );
+    for (const names of indexLists(indices)) {
+      const query = { ignore_unavailable: true };
+      await this.#client.send({ operation: "refresh" }, { method: "POST", path: `/${names}/_refresh`, query });
+    }
   }
 
   async get(id: string): Promise<string | undefined> {
@@ -179,7 +198,11 @@ export class EventStore {
     });
   }
 
-  async amend(amendments: readonly Amendment[]): Promise<void> {
+  amend(amendments: readonly Amendment[]): Promise<void> {
+    return this.#limited(amendments.length, () => this.#amend(amendments));
+  }
+
+  async #amend(amendments: readonly Amendment[]): Promise<void> {
     const byId = new Map<string, Amendment["enrichment"]>();
     for (const { id, enrichment } of amendments) byId.set(id, { ...byId.get(id), ...enrichment });
     const ids = [...byId.keys()];

@@ -89,7 +89,7 @@ const DIGITS_MAX = 999;
 const [BELOW, DOUBLE, ABOVE] = ["a", "m", "p"] as const;
 
 /** Numbers compare like their terms. */
-export function numberTerm(number: number | bigint): string {
+function numberTerm(number: number | bigint): string {
   if (typeof number === "number") {
     // The addition turns -0 into 0.
     bytes.setFloat64(0, number + 0);

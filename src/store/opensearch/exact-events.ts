@@ -6,7 +6,7 @@ import { both, either, isExact, NONE, not, terms, withPartial, type Bounds, type
 import { pagesOf, textOf, type EventView } from "./event-search.ts";
 
 /** Events that are read to decide about one query. */
-export const TESTED_EVENTS_MAX = 200_000;
+const TESTED_EVENTS_MAX = 200_000;
 const PAGE_EVENTS = 500;
 
 /** Some of the events have to be tested. */

@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { DAY_MS, startOfDay } from "../../lib/time.ts";
+import type { EventDraft } from "../../model/event.ts";
+import type { Arrival } from "../ports/event-engine.ts";
+import { openEventsUnderTest, withEventEngines, type EventsUnderTest } from "./opensearch-events.fixture.ts";
+
+const DAY = startOfDay(Date.UTC(2026, 3, 20));
+
+const draft = (timestampMs: number): EventDraft => ({
+  type: "arrived",
+  source: "custom",
+  severity: "info",
+  class: "security",
+  timestampMs,
+  raw: {},
+  enrichment: {},
+});
+
+await withEventEngines("arrivals of events in OpenSearch", (url) => {
+  let node: EventsUnderTest;
+  let other: EventsUnderTest;
+
+  beforeAll(async () => {
+    node = await openEventsUnderTest(url, { shards: 3 });
+    const { prefix, database } = node;
+    other = await openEventsUnderTest(url, { shards: 3, prefix, database, isFollower: true });
+  });
+  afterAll(async () => {
+    await other.close();
+    await node.end();
+  });
+
+  const append = async ({ events }: EventsUnderTest, ...times: number[]) =>
+    (await events.append(times.map((time) => ({ draft: draft(time) })))).map(({ id }) => id);
+  const follow = async ({ events }: EventsUnderTest, after: string | null, upTo: string): Promise<Arrival[]> => {
+    const found: Arrival[] = [];
+    const stop = new AbortController();
+    for await (const chunk of events.arrivals(after, stop.signal)) {
+      found.push(...chunk);
+      if (chunk.at(-1)!.place >= upTo) stop.abort();
+    }
+    return found;
+  };
+
+  test("come once each and in one order on every node, while two nodes store and amend", async () => {
+    const stored: string[] = [];
+    await Promise.all(
+      [node, other].map(async (writer, nth) => {
+        for (let round = 0; round < 12; round++) {
+          const ids = await append(writer, ...Array.from({ length: 15 }, (_, i) => DAY + ((i + nth) % 3) * DAY_MS));
+          stored.push(...ids);
+          // Each is amended once or twice, by both nodes.
+          await Promise.all(
+            [node, other].map(({ events }, by) =>
+              events.amend(
+                ids.filter((_, i) => i % (2 + by) === 0).map((id) => ({ id, enrichment: { [`by${by}`]: round } })),
+              ),
+            ),
+          );
+        }
+      }),
+    );
+    const last = (await other.events.lastArrival())!;
+    expect(await node.events.lastArrival()).toBe(last);
+    const [here, there] = await Promise.all([node, other].map((reader) => follow(reader, null, last)));
+    expect(here!.map(({ id }) => id).sort()).toEqual(stored.sort());
+    expect(there).toEqual(here);
+    expect(here!.at(-1)!.place).toBe(last);
+    for (const by of ["by0", "by1"]) expect(here!.some(({ text }) => text.includes(by))).toBe(true);
+  });
+
+  test("of a day that was removed and begun again are only those of the new one", async () => {
+    const before = await node.events.lastArrival();
+    await append(node, DAY - 10 * DAY_MS, DAY - 10 * DAY_MS);
+    await node.events.lastArrival();
+    await node.events.removeBefore(DAY - 9 * DAY_MS);
+    const late = await append(other, DAY - 10 * DAY_MS);
+    const last = (await node.events.lastArrival())!;
+    const arrived = await follow(other, before, last);
+    expect(arrived.map(({ id }) => id)).toEqual(late);
+  });
+});
