@@ -10,6 +10,7 @@ import type { Intake } from "../src/intake/intake.ts";
 import { createLog } from "../src/lib/log.ts";
 import { createKey, SCOPES, type CreatedKey, type NewKey } from "../src/model/key.ts";
 import type { Store } from "../src/store/ports/store.ts";
+import { clusterOf } from "./cluster/cluster-of-folder.ts";
 
 // The real server over the real store in a temporary folder, for tests.
 
@@ -60,6 +61,9 @@ export function changed<Part extends object>(part: Part, methods: Partial<Part>)
   });
 }
 
+/** Runs the tests of the API on PostgreSQL and OpenSearch instead of files. */
+const usesCluster = process.env["TOCSIN_TEST_STORE"] === "cluster";
+
 export async function openTestServer(options: TestOptions = {}): Promise<TestServer> {
   return openTestServerIn(await mkdtemp(join(tmpdir(), "tocsin-api-")), options);
 }
@@ -81,6 +85,7 @@ export async function openTestServerIn(dataDir: string, options: TestOptions = {
     ...quiet,
     hostnames,
     analysis,
+    ...(usesCluster && (await clusterOf(dataDir)).settings(loaded.settings)),
     ...options.settings,
   };
   const lines: Record<string, any>[] = [];
@@ -117,6 +122,7 @@ export async function openTestServerIn(dataDir: string, options: TestOptions = {
     stop: () => app.close(),
     close: async () => {
       await app.close();
+      if (usesCluster) await (await clusterOf(dataDir)).end();
       await rm(dataDir, { recursive: true, force: true });
     },
   };

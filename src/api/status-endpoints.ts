@@ -38,8 +38,10 @@ function retentionView({ isPaused, messages }: RetentionStatus) {
   return { status: isPaused ? "paused" : "running", messages };
 }
 
-function missingText({ kind, day, rows }: MissingDay): string {
-  return `${rows} ${kind} of ${formatTime(day).slice(0, 10)} are missing: the file of that day was removed, emptied or damaged`;
+function missingText({ kind, day, rows, why }: MissingDay): string {
+  const date = formatTime(day).slice(0, 10);
+  if (why !== undefined) return `the ${kind} of ${date} cannot be read: ${why}`;
+  return `${rows} ${kind} of ${date} are missing: the file of that day was removed, emptied or damaged`;
 }
 
 export interface DetectionStatus {

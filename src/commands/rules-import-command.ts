@@ -1,6 +1,6 @@
 import { InvalidArgumentError, type Command } from "commander";
 import { CLIENT_VARIABLES, type LoadedSettings } from "../config/config.ts";
-import { postgresOf } from "../config/settings.ts";
+import { openSearchOf, postgresOf } from "../config/settings.ts";
 import type { Rule } from "../model/rule.ts";
 import type {
   AddExceptions,
@@ -139,6 +139,7 @@ async function withRulebook<Value>(
       platform,
       indexPrefix,
       postgres: postgresOf(settings),
+      opensearch: openSearchOf(settings),
       registry: new Registry(),
       log,
     });

@@ -457,6 +457,7 @@ test("settings of OpenSearch that contradict each other are named, once OpenSear
   expect(settingsOf({ yaml: yaml("embedded") }).store.data).toBe("embedded");
   const outcome = load({ yaml: yaml("opensearch") });
   expect("faults" in outcome && outcome.faults.map(({ path, message }) => `${path} ${message}`)).toEqual([
+    "store.cases is embedded, and must be postgres with store.data: opensearch, which keeps the order of arrival there",
     "opensearch.password is needed with opensearch.username: or password_file",
     "opensearch.tls_certificate is needed with opensearch.tls_key: the key belongs to it",
     "opensearch.token_file excludes opensearch.username: set one of them",

@@ -78,10 +78,14 @@ function postgresFaults({ store, postgres }: Settings): CrossCheckFault[] {
   return faults;
 }
 
-function openSearchFaults({ store: { data }, opensearch }: Settings): CrossCheckFault[] {
+function openSearchFaults({ store: { cases, data }, opensearch }: Settings): CrossCheckFault[] {
   const { username, password, passwordFile, tokenFile, tlsCertificate, tlsKey, awsRegion } = opensearch;
   const faults: CrossCheckFault[] = [];
   if (data !== "opensearch") return faults;
+  if (cases !== "postgres") {
+    const message = `is ${cases}, and must be postgres with store.data: opensearch, which keeps the order of arrival there`;
+    faults.push({ path: "store.cases", because: "store.data", message });
+  }
   const path = (name: string) => `opensearch.${name}`;
   const needs = (isMissing: boolean, name: string, because: string, why: string) => {
     if (isMissing) faults.push(missingFault(path(name), path(because), why));

@@ -334,6 +334,11 @@ export const settingsSchema = z.strictObject({
 
 export type Settings = z.output<typeof settingsSchema>;
 
+/** The settings of OpenSearch if events and flows are kept there. */
+export function openSearchOf({ store, opensearch }: Settings) {
+  return store.data === "opensearch" ? opensearch : undefined;
+}
+
 /** The settings of PostgreSQL if cases are kept there. */
 export function postgresOf({ store, postgres }: Settings) {
   const { url } = postgres;

@@ -213,8 +213,10 @@ function openRow(alert: AlertSummary): ShiftReport["open"]["items"][number] {
   return { ...alertRow(alert), created_at: formatTime(alert.createdAt), event_count: alert.eventCount };
 }
 
-function missingText({ kind, day, rows }: MissingDay): string {
-  return `${rows} ${kind} of ${formatTime(day).slice(0, 10)}: the file of that day was removed, emptied or damaged`;
+function missingText({ kind, day, rows, why }: MissingDay): string {
+  const date = formatTime(day).slice(0, 10);
+  if (why !== undefined) return `${kind} of ${date}: ${why}`;
+  return `${rows} ${kind} of ${date}: the file of that day was removed, emptied or damaged`;
 }
 
 function sum(numbers: readonly number[]): number {

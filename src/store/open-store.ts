@@ -1,13 +1,18 @@
+import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
 import pino from "pino";
 import { Counter, Registry } from "prom-client";
 import { OpenedParts } from "../lib/opened-parts.ts";
 import { openEmbeddedCases } from "./embedded/embedded-cases.ts";
-import { openEmbeddedData, type EmbeddedOptions } from "./embedded/embedded-data.ts";
+import { openEmbeddedData, takeFolder, type EmbeddedOptions } from "./embedded/embedded-data.ts";
 import { FileWatch } from "./embedded/file-watch.ts";
+import { PlatformWord } from "./embedded/platform-word.ts";
+import { openOpenSearchData, type OpenSearchSettings } from "./opensearch/opensearch-data.ts";
 import type { PostgresSettings } from "./postgres/postgres-address.ts";
 import { openAllPostgresCases, openPostgresCases } from "./postgres/postgres-cases.ts";
 import { readPosition } from "./sqlite/cases/rule-tables.ts";
 import { openKeyDatabase } from "./sqlite/key-database.ts";
+import { goneAmong, type GoneFile } from "./files/file-identity.ts";
 import type { Layout } from "./files/layout.ts";
 import { lockDataFolder } from "./embedded/lock.ts";
 import { openStateDatabase } from "./sqlite/state-database.ts";
@@ -25,22 +30,19 @@ export { readPlatformWord } from "./embedded/platform-word.ts";
 export interface StoreOptions extends EmbeddedOptions {
   /** Keeps cases in PostgreSQL instead of the data folder. */
   readonly postgres?: PostgresSettings | undefined;
+  /** Keeps events and flows in OpenSearch instead of the data folder. Needs PostgreSQL. */
+  readonly opensearch?: OpenSearchSettings | undefined;
 }
 
 export async function openStore(options: StoreOptions): Promise<Store> {
-  const { dataDir, registry, log, now = Date.now } = options;
+  const { registry, log } = options;
   const opened = new OpenedParts();
   try {
-    const postgres =
-      options.postgres && (await openAllPostgresCases({ settings: options.postgres, registry, log, now }, opened));
-    const position = async () => (postgres ? postgres.detection.position() : readPosition(dataDir));
-    const data = await openEmbeddedData(options, opened, position);
-    const cases = postgres
-      ? { ...postgres, rules: data.platformWord.around(postgres.rules), goneFiles: async () => [] }
-      : await openEmbeddedCases({ dataDir, registry, log, now }, data, opened);
-    await data.start();
+    const { cases, data, goneFiles } = options.opensearch
+      ? await openCluster(options, options.opensearch, opened)
+      : await openOnFolder(options, opened);
     const watch = new FileWatch({
-      findGone: async () => (await Promise.all([data.goneFiles(), cases.goneFiles()])).flat(),
+      findGone: goneFiles,
       registry,
       log,
       everyMs: options.watchMs,
@@ -63,6 +65,68 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     throw error;
   }
 }
+
+interface StoreParts {
+  readonly cases: CasePart;
+  readonly data: DataPart;
+  goneFiles(): Promise<readonly GoneFile[]>;
+}
+
+/** Events and flows are in the data folder; cases are there or in PostgreSQL. */
+async function openOnFolder(options: StoreOptions, opened: OpenedParts): Promise<StoreParts> {
+  const { dataDir, registry, log, now = Date.now } = options;
+  const postgres =
+    options.postgres && (await openAllPostgresCases({ settings: options.postgres, registry, log, now }, opened));
+  const position = async () => (postgres ? postgres.detection.position() : readPosition(dataDir));
+  const data = await openEmbeddedData(options, opened, position);
+  if (postgres) {
+    await data.start();
+    const cases = { ...postgres, rules: data.platformWord.around(postgres.rules) };
+    return { cases, data, goneFiles: () => data.goneFiles() };
+  }
+  const cases = await openEmbeddedCases({ dataDir, registry, log, now }, data, opened);
+  await data.start();
+  return { cases, data, goneFiles: async () => (await Promise.all([data.goneFiles(), cases.goneFiles()])).flat() };
+}
+
+/** Nothing stored is in the data folder: only spools, exports and downloads of this node, whose lock it holds. */
+async function openCluster(
+  options: StoreOptions,
+  settings: OpenSearchSettings,
+  opened: OpenedParts,
+): Promise<StoreParts> {
+  const { dataDir, platform, indexPrefix, registry, log, now = Date.now } = options;
+  if (!options.postgres) throw new Error("OpenSearch needs PostgreSQL beside it");
+  const lock = takeFolder(dataDir, opened);
+  lock.sign();
+  const postgres = await openAllPostgresCases({ settings: options.postgres, registry, log, now }, opened);
+  const place = {
+    place: `The database of postgres.url, with the events of ${indexPrefix} in OpenSearch,`,
+    remedy: "use another database with postgres.url and another index_prefix",
+  };
+  const word = new PlatformWord(postgres.platformWord, place, platform);
+  const data = await openOpenSearchData(
+    {
+      settings,
+      indexPrefix,
+      platform,
+      arrivals: postgres.arrivals,
+      leases: postgres.leases,
+      holder: holderName(),
+      noteEvents: (events) => (word.isKept ? undefined : word.noteEvents(events)),
+      registry,
+      log,
+      now,
+    },
+    opened,
+  );
+  await word.agree(data.events);
+  const cases = { ...postgres, rules: word.around(postgres.rules) };
+  return { cases, data, goneFiles: async () => goneAmong([lock.identity]) };
+}
+
+/** Names this process to people who look at leases, and differs from that of any other. */
+const holderName = () => `${hostname()}, process ${process.pid}, ${randomUUID().slice(0, 8)}`;
 
 function composeStore(cases: CasePart, data: DataPart, rest: Pick<Store, "check" | "close">): Store {
   return {

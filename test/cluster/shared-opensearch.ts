@@ -1,4 +1,6 @@
 import { inject } from "vitest";
+// Declares what it provides.
+import type {} from "./opensearch-setup.ts";
 
 /** The OpenSearch of this test run, or what the machine lacks for one. */
 export type SharedOpenSearch = { readonly url: string } | { readonly missing: string };

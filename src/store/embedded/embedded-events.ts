@@ -92,7 +92,7 @@ export class EmbeddedEvents implements EventEngine {
   }
 
   async #appendFirst(events: readonly NewEvent[]): Promise<StoredEvent[]> {
-    this.#platformWord.noteEvents(events);
+    await this.#platformWord.noteEvents(events);
     return this.#journal.append(events);
   }
 

@@ -58,6 +58,8 @@ export interface OpenSearchEventsOptions {
   readonly shards: number;
   readonly replicas: number;
   readonly arrivals: EventArrivals;
+  /** Called before events are stored. */
+  readonly noteEvents?: ((events: readonly NewEvent[]) => Promise<void> | undefined) | undefined;
   readonly log: Logger;
   readonly now?: (() => number) | undefined;
   readonly refreshMs?: number | undefined;
@@ -80,14 +82,17 @@ export class OpenSearchEvents implements EventEngine {
   readonly #now: () => number;
   readonly #events: EventStore;
   readonly #arrivals: EventArrivals;
+  readonly #noteEvents: OpenSearchEventsOptions["noteEvents"];
   readonly #lanes = new QueryLanes();
 
-  constructor({ client, indexPrefix, platform, arrivals, log, now = Date.now }: OpenSearchEventsOptions) {
+  constructor(options: OpenSearchEventsOptions) {
+    const { client, indexPrefix, platform, arrivals, noteEvents, log, now = Date.now } = options;
     this.#client = client;
     this.#name = eventsName(indexPrefix);
     this.#platform = platform;
     this.#now = now;
     this.#arrivals = arrivals;
+    this.#noteEvents = noteEvents;
     this.#events = new EventStore({ client, name: this.#name, now, log });
   }
 
@@ -97,6 +102,7 @@ export class OpenSearchEvents implements EventEngine {
   }
 
   async append(events: readonly NewEvent[]): Promise<StoredEvent[]> {
+    await this.#noteEvents?.(events);
     const stored = await this.#events.append(events);
     this.#arrivals.stored();
     return stored;

@@ -47,10 +47,12 @@ export interface OpenSearchFlowsOptions {
 /** Writes the index template. The client stays its caller's, who closes it. */
 export async function openOpenSearchFlows(options: OpenSearchFlowsOptions): Promise<OpenSearchFlows> {
   const { client, indexPrefix, shards, replicas, log } = options;
-  const name = `${indexPrefix}-flows`;
+  const name = flowsName(indexPrefix);
   await putIndexTemplate(client, flowTemplate({ name, shards, replicas }), log);
   return new OpenSearchFlows(client, name, log);
 }
+
+export const flowsName = (indexPrefix: string) => `${indexPrefix}-flows`;
 
 export class OpenSearchFlows implements FlowEngine {
   readonly #client: OpenSearchClient;

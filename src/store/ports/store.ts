@@ -34,11 +34,14 @@ export interface CaseDatabase {
   readonly leases: LeaseStore;
 }
 
-/** A day that holds fewer rows than were stored. */
+/** A day that holds fewer rows than were stored, or cannot be read. */
 export interface MissingDay {
   readonly kind: "events" | "flows";
   readonly day: number;
+  /** As far as known. */
   readonly rows: number;
+  /** Why the day cannot be read. Undefined if rows of it were lost. */
+  readonly why?: string | undefined;
 }
 
 /** Room for data. */

@@ -1,11 +1,13 @@
 import type { Logger } from "pino";
 import type { Registry } from "prom-client";
 import type { OpenedParts } from "../../lib/opened-parts.ts";
+import type { ArrivalLog } from "../ports/arrival-log.ts";
+import type { PlatformWordStore } from "../ports/platform-word-store.ts";
 import type { CasePart } from "../ports/store.ts";
 import type { PostgresSettings } from "./postgres-address.ts";
 import { POSTGRES_ALERTS_SCHEMA } from "./postgres-alert-schema.ts";
 import { openPostgresAlerts } from "./postgres-alerts.ts";
-import { POSTGRES_ARRIVALS_SCHEMA } from "./postgres-arrivals.ts";
+import { POSTGRES_ARRIVALS_SCHEMA, postgresArrivals } from "./postgres-arrivals.ts";
 import { PostgresDatabase } from "./postgres-database.ts";
 import { POSTGRES_DETECTION_SCHEMA } from "./postgres-detection.ts";
 import { KEYS_SCHEMA, PostgresKeys } from "./postgres-keys.ts";
@@ -21,6 +23,7 @@ import {
   POSTGRES_STATE_SCHEMA,
   postgresAnalysis,
   postgresExports,
+  postgresPlatformWord,
   postgresReputations,
   postgresRetention,
 } from "./postgres-state.ts";
@@ -75,13 +78,28 @@ export async function openPostgresCases(options: PostgresCasesOptions, opened: O
   return postgresCases(database, listener);
 }
 
+export interface AllPostgresCases extends CasePart {
+  /** For events that are kept elsewhere. */
+  readonly arrivals: ArrivalLog;
+  readonly platformWord: PlatformWordStore;
+}
+
 /** All of it. Resolves once this node has all alerts in its index. */
-export async function openAllPostgresCases(options: PostgresCasesOptions, opened: OpenedParts): Promise<CasePart> {
+export async function openAllPostgresCases(
+  options: PostgresCasesOptions,
+  opened: OpenedParts,
+): Promise<AllPostgresCases> {
   const { registry, log, now = Date.now } = options;
   const { database, listener } = await openPostgres(options, opened);
   const { close, ...alerts } = await openPostgresAlerts({ database, listener, registry, log, now });
   opened.add(close);
-  return { ...postgresCases(database, listener), ...alerts, rules: new PostgresRules(database) };
+  return {
+    ...postgresCases(database, listener),
+    ...alerts,
+    rules: new PostgresRules(database),
+    arrivals: postgresArrivals(database, listener),
+    platformWord: postgresPlatformWord(database),
+  };
 }
 
 function postgresCases(database: PostgresDatabase, listener: PostgresListener): PostgresCases {

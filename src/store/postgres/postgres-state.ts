@@ -3,6 +3,7 @@ import type { JsonObject } from "../../model/event.ts";
 import type { ExportJob } from "../../model/export.ts";
 import type { AnalysisStore } from "../ports/analysis-store.ts";
 import type { ExportStore } from "../ports/export-store.ts";
+import type { PlatformWordStore } from "../ports/platform-word-store.ts";
 import type { ReputationStore } from "../ports/reputation-store.ts";
 import type { RetentionNotes, RetentionStore } from "../ports/retention-store.ts";
 import type { PostgresDatabase } from "./postgres-database.ts";
@@ -105,6 +106,24 @@ export function postgresAnalysis(database: PostgresDatabase): AnalysisStore {
         "INSERT INTO tokens(month, used) VALUES ($1, $2) ON CONFLICT (month) DO UPDATE SET used = tokens.used + $2",
         [month, tokens],
       );
+    },
+  };
+}
+
+export function postgresPlatformWord(database: PostgresDatabase): PlatformWordStore {
+  const read = async () => {
+    const [row] = await database.query<{ value: string }>("SELECT value FROM words WHERE name = 'platform'");
+    return row?.value;
+  };
+  return {
+    read,
+    keep: async (word) => {
+      await database.run(
+        `INSERT INTO words(name, value) VALUES ('platform', $1)
+         ON CONFLICT (name) DO UPDATE SET value = $1 WHERE words.value = ''`,
+        [word],
+      );
+      return (await read())!;
     },
   };
 }

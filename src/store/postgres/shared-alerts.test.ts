@@ -30,9 +30,8 @@ describeWithPostgres("alerts of nodes that share PostgreSQL", () => {
 
   beforeAll(async () => {
     const settings = postgresSettings(await testDatabase());
-    [here, there] = (await Promise.all(
-      [1, 2].map(() => openAllPostgresCases({ settings, registry: new Registry(), log }, opened)),
-    )) as [CasePart, CasePart];
+    const open = () => openAllPostgresCases({ settings, registry: new Registry(), log }, opened);
+    [here, there] = await Promise.all([open(), open()]);
     database = new PostgresDatabase({ settings, registry: new Registry(), log });
     opened.add(() => database.close());
   });
