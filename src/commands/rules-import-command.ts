@@ -108,13 +108,13 @@ interface ImportTarget {
 
 /** Reads only: works beside a running service, and without a data folder. */
 async function dryRunHere({ settings }: LoadedSettings): Promise<ImportTarget> {
-  const { readStoredRules } = await import("../store/open-store.ts");
+  const { readRules } = await import("../store/open-store.ts");
   const { dryRunCreate } = await import("../detection/rules/rulebook.ts");
   const { loadBuiltinRules } = await import("../detection/rules/builtin.ts");
   const { dataDir, platform, timezone } = settings;
   const builtins = loadBuiltinRules({ platform, timezone });
   try {
-    const rules = readStoredRules(dataDir);
+    const rules = await readRules({ dataDir, postgres: postgresOf(settings) });
     const names = [...builtins, ...rules].map(({ name }) => name);
     return { rules, create: dryRunCreate(names), except: () => Promise.resolve([]) };
   } catch (error) {

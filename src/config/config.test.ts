@@ -208,6 +208,7 @@ test("every setting can be given as a variable and as a flag, in text", () => {
     TOCSIN_NOTIFICATIONS_EMAIL_USER: "tocsin",
     TOCSIN_NOTIFICATIONS_EMAIL_PASSWORD: "secret",
     TOCSIN_ANALYSIS_MODEL: "a-model",
+    TOCSIN_STORE_CASES: "postgres",
     TOCSIN_POSTGRES_URL: "postgres://ann@db/cases",
     TOCSIN_POSTGRES_TLS: "require",
     TOCSIN_POSTGRES_TLS_CERTIFICATE: "certificate.pem",

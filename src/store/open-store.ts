@@ -7,15 +7,16 @@ import { openEmbeddedCases } from "./embedded/embedded-cases.ts";
 import { openEmbeddedData, takeFolder, type EmbeddedOptions } from "./embedded/embedded-data.ts";
 import { FileWatch } from "./embedded/file-watch.ts";
 import { PlatformWord } from "./embedded/platform-word.ts";
-import { openOpenSearchData, type OpenSearchSettings } from "./opensearch/opensearch-data.ts";
+import { openOpenSearchData, unreadableDays, type OpenSearchSettings } from "./opensearch/opensearch-data.ts";
 import type { PostgresSettings } from "./postgres/postgres-address.ts";
 import { openAllPostgresCases, openPostgresCases } from "./postgres/postgres-cases.ts";
-import { readPosition } from "./sqlite/cases/rule-tables.ts";
+import { readPosition, readStoredRules } from "./sqlite/cases/rule-tables.ts";
 import { openKeyDatabase } from "./sqlite/key-database.ts";
 import { goneAmong, type GoneFile } from "./files/file-identity.ts";
 import type { Layout } from "./files/layout.ts";
 import { lockDataFolder } from "./embedded/lock.ts";
 import { openStateDatabase } from "./sqlite/state-database.ts";
+import type { Rule } from "../model/rule.ts";
 import type { KeyStore } from "./ports/key-store.ts";
 import type { CasePart, DataPart, MissingDay, Store } from "./ports/store.ts";
 
@@ -23,7 +24,7 @@ import type { CasePart, DataPart, MissingDay, Store } from "./ports/store.ts";
 
 export { rebuildColumns } from "./embedded/embedded-data.ts";
 export { areKeysLost } from "./files/layout.ts";
-export { readStoredRules } from "./sqlite/cases/rule-tables.ts";
+export { openSearchFileFaults } from "./opensearch/opensearch-client.ts";
 export { postgresFileFaults } from "./postgres/postgres-address.ts";
 export { readPlatformWord } from "./embedded/platform-word.ts";
 
@@ -66,14 +67,14 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   }
 }
 
-interface StoreParts {
+interface ComposedParts {
   readonly cases: CasePart;
   readonly data: DataPart;
   goneFiles(): Promise<readonly GoneFile[]>;
 }
 
 /** Events and flows are in the data folder; cases are there or in PostgreSQL. */
-async function openOnFolder(options: StoreOptions, opened: OpenedParts): Promise<StoreParts> {
+async function openOnFolder(options: StoreOptions, opened: OpenedParts): Promise<ComposedParts> {
   const { dataDir, registry, log, now = Date.now } = options;
   const postgres =
     options.postgres && (await openAllPostgresCases({ settings: options.postgres, registry, log, now }, opened));
@@ -94,7 +95,7 @@ async function openCluster(
   options: StoreOptions,
   settings: OpenSearchSettings,
   opened: OpenedParts,
-): Promise<StoreParts> {
+): Promise<ComposedParts> {
   const { dataDir, platform, indexPrefix, registry, log, now = Date.now } = options;
   if (!options.postgres) throw new Error("OpenSearch needs PostgreSQL beside it");
   const lock = takeFolder(dataDir, opened);
@@ -159,6 +160,7 @@ function composeStore(cases: CasePart, data: DataPart, rest: Pick<Store, "check"
 export interface StorePlaces {
   readonly dataDir: string;
   readonly postgres?: PostgresSettings | undefined;
+  readonly opensearch?: OpenSearchSettings | undefined;
 }
 
 /** The keys alone, with or without a running server. */
@@ -168,8 +170,59 @@ export async function openKeyStore({ dataDir, postgres }: StorePlaces): Promise<
   return Object.assign(cases.keys, { close });
 }
 
+/** The rules that people have made. Reads only: works beside a running service, and without a data folder. */
+export async function readRules({ dataDir, postgres }: StorePlaces): Promise<readonly Rule[]> {
+  if (!postgres) return readStoredRules(dataDir);
+  const { cases, close } = await openCasesAlone(postgres);
+  try {
+    return await cases.rules.list();
+  } finally {
+    await close();
+  }
+}
+
 /** Losses and retention, for the command line to show and confirm. */
-export async function openStorageNotes({ dataDir, indexPrefix, postgres }: Layout & StorePlaces) {
+export async function openStorageNotes(places: Layout & StorePlaces): Promise<StorageNotes> {
+  const { opensearch, postgres } = places;
+  return opensearch && postgres ? clusterNotes(places, opensearch, postgres) : folderNotes(places);
+}
+
+export interface StorageNotes {
+  missing(): Promise<readonly MissingDay[]>;
+  heldAt(): Promise<number | null>;
+  /** Works with or without a running server. Null if retention holds nothing back, else the clock that was confirmed. */
+  confirm(): Promise<number | null>;
+  /** Returns the number of rows; undefined if rows can only be unreadable, not lost. */
+  acceptLosses(): number | undefined;
+  close(): Promise<void>;
+}
+
+function retentionNotes(retention: CasePart["retention"]): Pick<StorageNotes, "heldAt" | "confirm"> {
+  return {
+    heldAt: async () => (await retention.notes()).heldAt,
+    confirm: async () => {
+      const { heldAt } = await retention.notes();
+      if (heldAt !== null) await retention.save({ confirmedAt: heldAt });
+      return heldAt;
+    },
+  };
+}
+
+async function clusterNotes(
+  { indexPrefix }: Layout,
+  opensearch: OpenSearchSettings,
+  postgres: PostgresSettings,
+): Promise<StorageNotes> {
+  const { cases, close } = await openCasesAlone(postgres);
+  return {
+    ...retentionNotes(cases.retention),
+    missing: () => unreadableDays(opensearch, indexPrefix),
+    acceptLosses: () => undefined,
+    close,
+  };
+}
+
+async function folderNotes({ dataDir, indexPrefix, postgres }: Layout & StorePlaces): Promise<StorageNotes> {
   const state = await openStateDatabase({ dataDir, indexPrefix });
   const alone = postgres && (await openCasesAlone(postgres));
   const retention: CasePart["retention"] = alone?.cases.retention ?? {
@@ -177,20 +230,14 @@ export async function openStorageNotes({ dataDir, indexPrefix, postgres }: Layou
     save: async (notes) => state.saveRetention(notes),
   };
   return {
-    missing: (): MissingDay[] =>
+    ...retentionNotes(retention),
+    missing: async () =>
       state
         .days()
         .filter(({ missing, removedAt }) => missing > 0 && removedAt === null)
         .map(({ kind, day, missing }) => ({ kind, day, rows: missing })),
-    heldAt: async (): Promise<number | null> => (await retention.notes()).heldAt,
-    /** Works with or without a running server. Null if retention holds nothing back, else the clock that was confirmed. */
-    confirm: async (): Promise<number | null> => {
-      const { heldAt } = await retention.notes();
-      if (heldAt !== null) await retention.save({ confirmedAt: heldAt });
-      return heldAt;
-    },
-    /** Takes the lock, because a running server would overwrite the result with its own counts. */
-    acceptLosses: (): number => {
+    // Takes the lock, because a running server would overwrite the result with its own counts.
+    acceptLosses: () => {
       const lock = lockDataFolder(dataDir);
       try {
         return state.acceptLosses();

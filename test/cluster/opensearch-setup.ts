@@ -9,12 +9,6 @@ import { CannotInstall } from "./opensearch-install.ts";
 import { startOpenSearch, type OpenSearchCluster } from "./opensearch.ts";
 import type { SharedOpenSearch } from "./shared-opensearch.ts";
 
-declare module "vitest" {
-  export interface ProvidedContext {
-    readonly openSearchStarter: string;
-  }
-}
-
 /** One OpenSearch for all test files of a run. It starts when the first file asks: most runs need none. */
 export default async function setup({ provide }: TestProject): Promise<() => Promise<void>> {
   let starting: Promise<SharedOpenSearch> | undefined;

@@ -1,6 +1,10 @@
 import { inject } from "vitest";
-// Declares what it provides.
-import type {} from "./opensearch-setup.ts";
+
+declare module "vitest" {
+  export interface ProvidedContext {
+    readonly openSearchStarter: string;
+  }
+}
 
 /** The OpenSearch of this test run, or what the machine lacks for one. */
 export type SharedOpenSearch = { readonly url: string } | { readonly missing: string };

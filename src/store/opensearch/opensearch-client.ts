@@ -1,10 +1,10 @@
-import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client, type ClientOptions } from "@opensearch-project/opensearch";
 import { AwsSigv4Signer } from "@opensearch-project/opensearch/aws";
 import serializerModule from "@opensearch-project/opensearch/lib/Serializer.js";
 import type { Registry } from "prom-client";
 import { parseExact } from "../../lib/exact-json.ts";
+import { readSettingFile, settingFileFaults, type UnreadableSettingFile } from "../../lib/setting-file.ts";
 import type { StorageSpace } from "../ports/store.ts";
 import { StoreUnavailable } from "../ports/store-errors.ts";
 import { readAwsCredentials } from "./aws-credentials.ts";
@@ -313,17 +313,29 @@ class ExactSerializer extends Serializer {
 }
 
 function credentialsOf({ username, password, passwordFile, tokenFile }: OpenSearchConnection) {
-  if (tokenFile) return { headers: { authorization: `Bearer ${readSecret(tokenFile)}` } };
+  if (tokenFile)
+    return { headers: { authorization: `Bearer ${readSettingFile("opensearch.token_file", tokenFile).trim()}` } };
   if (!username) return {};
-  return { auth: { username, password: passwordFile ? readSecret(passwordFile) : (password ?? "") } };
+  return {
+    auth: {
+      username,
+      password: passwordFile ? readSettingFile("opensearch.password_file", passwordFile).trim() : (password ?? ""),
+    },
+  };
 }
 
-const readSecret = (path: string) => readFileSync(path, "utf8").trim();
+/** The faults of the files that the settings name. */
+export function openSearchFileFaults(connection: OpenSearchConnection): UnreadableSettingFile[] {
+  return settingFileFaults(() => {
+    credentialsOf(connection);
+    tlsOf(connection);
+  });
+}
 
 function tlsOf({ tlsCa, tlsCertificate, tlsKey }: OpenSearchConnection) {
   return {
-    ...(tlsCa && { ca: readFileSync(tlsCa) }),
-    ...(tlsCertificate && { cert: readFileSync(tlsCertificate) }),
-    ...(tlsKey && { key: readFileSync(tlsKey) }),
+    ...(tlsCa && { ca: readSettingFile("opensearch.tls_ca", tlsCa) }),
+    ...(tlsCertificate && { cert: readSettingFile("opensearch.tls_certificate", tlsCertificate) }),
+    ...(tlsKey && { key: readSettingFile("opensearch.tls_key", tlsKey) }),
   };
 }

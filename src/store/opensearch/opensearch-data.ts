@@ -1,10 +1,11 @@
 import type { Logger } from "pino";
-import type { Registry } from "prom-client";
+import { Registry } from "prom-client";
 import type { OpenedParts } from "../../lib/opened-parts.ts";
 import type { ArrivalLog } from "../ports/arrival-log.ts";
 import type { NewEvent } from "../ports/event-engine.ts";
 import type { LeaseStore } from "../ports/lease-store.ts";
-import type { DataPart, StorageSpace } from "../ports/store.ts";
+import type { DataPart, MissingDay, StorageSpace } from "../ports/store.ts";
+import { StoreUnavailable } from "../ports/store-errors.ts";
 import { ArrivalSequencer } from "./arrival-sequencer.ts";
 import { dailyIndexName } from "./daily-index.ts";
 import { EventArrivals } from "./event-arrivals.ts";
@@ -40,7 +41,26 @@ export interface OpenSearchDataOptions {
   readonly now: () => number;
 }
 
+/** OpenSearch cannot be used at the start. The message is for the operator. */
+class UnusableOpenSearch extends Error {
+  constructor(cause: Error) {
+    super(`${cause.message}.\nCheck opensearch.addresses, and that a node runs there and accepts these credentials.`, {
+      cause,
+    });
+    this.name = "UnusableOpenSearch";
+  }
+}
+
+/** Rejects with UnusableOpenSearch if it does not answer. */
 export async function openOpenSearchData(options: OpenSearchDataOptions, opened: OpenedParts): Promise<DataPart> {
+  try {
+    return await openParts(options, opened);
+  } catch (error) {
+    throw error instanceof StoreUnavailable ? new UnusableOpenSearch(error) : error;
+  }
+}
+
+async function openParts(options: OpenSearchDataOptions, opened: OpenedParts): Promise<DataPart> {
   const { settings, indexPrefix, platform, arrivals, leases, holder, noteEvents, registry, log, now } = options;
   const { shards, replicas } = settings;
   const client = new OpenSearchClient(settings, registry);
@@ -82,6 +102,20 @@ export async function openOpenSearchData(options: OpenSearchDataOptions, opened:
     // that does not exist yet is matched by no pattern, which is no fault.
     check: () => client.check([names.events, names.flows].map((name) => `${dailyIndexName(name, now())}*`).join(",")),
   };
+}
+
+/** Days that cannot be read now, for the command line. */
+export async function unreadableDays(settings: OpenSearchSettings, indexPrefix: string): Promise<MissingDay[]> {
+  const client = new OpenSearchClient(settings, new Registry());
+  try {
+    const days = [
+      new StoredDays(client, "events", eventsName(indexPrefix)),
+      new StoredDays(client, "flows", flowsName(indexPrefix)),
+    ];
+    return (await Promise.all(days.map((each) => each.missing()))).flat();
+  } finally {
+    await client.close();
+  }
 }
 
 /** The value of the last call unless it is older than this. Concurrent callers share one. */

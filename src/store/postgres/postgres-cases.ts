@@ -68,10 +68,7 @@ export async function openPostgres(
 }
 
 /** What commands use by themselves, without alerts. */
-export type PostgresCases = Omit<
-  CasePart,
-  "alerts" | "rules" | "detection" | "notifications" | "dueAlerts" | "refused"
->;
+export type PostgresCases = Omit<CasePart, "alerts" | "detection" | "notifications" | "dueAlerts" | "refused">;
 
 export async function openPostgresCases(options: PostgresCasesOptions, opened: OpenedParts): Promise<PostgresCases> {
   const { database, listener } = await openPostgres(options, opened);
@@ -96,7 +93,6 @@ export async function openAllPostgresCases(
   return {
     ...postgresCases(database, listener),
     ...alerts,
-    rules: new PostgresRules(database),
     arrivals: postgresArrivals(database, listener),
     platformWord: postgresPlatformWord(database),
   };
@@ -105,6 +101,7 @@ export async function openAllPostgresCases(
 function postgresCases(database: PostgresDatabase, listener: PostgresListener): PostgresCases {
   const sessions = new PostgresSessions(database, listener);
   return {
+    rules: new PostgresRules(database),
     analysis: postgresAnalysis(database),
     keys: new PostgresKeys(database, listener, () => sessions.forget()),
     sessions,
