@@ -166,24 +166,22 @@ describeWithPostgres("a failover that loses commits", () => {
       const url = `postgres://tocsin@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/postgres`;
       const settings = postgresSettings(url, { connectSeconds: 5 });
       const { alerts } = await openAllPostgresCases({ settings, registry: new Registry(), log }, opened);
-      const listed = async () => {
-        const { items } = await alerts.list({}, { mode: "page", page: 1, size: 9 }, "created_at", true);
-        return items.map(({ title }) => title).toSorted();
-      };
-      await alerts.commit({ alerts: [newAlert({ title: "kept" })], timeline: [] });
+      const [kept, lost, next] = ["alt_kept", "alt_lost", "alt_next"].map((id) => newAlert({ id }));
+      const listed = async () => (await alerts.ids({}, 9)).ids.toSorted();
+      const commit = (alert: Alert) => alerts.commit({ alerts: [alert], timeline: [] });
+      await commit(kept!);
       const database = new PostgresDatabase({ settings, registry: new Registry(), log });
       opened.add(() => database.close());
       const behind = "SELECT 1 FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()";
       await expect.poll(async () => (await database.query(behind)).length).toBe(1);
       await standby.kill();
-      await alerts.commit({ alerts: [newAlert({ title: "lost" })], timeline: [] });
-      expect(await listed()).toEqual(["kept", "lost"]);
+      await commit(lost!);
+      expect(await listed()).toEqual(["alt_kept", "alt_lost"]);
       await primary.kill();
       await standby.start();
       standby.promote();
-      const next = { alerts: [newAlert({ title: "next" })], timeline: [] };
-      await expect.poll(() => alerts.commit(next).catch(() => undefined), { timeout: 20_000 }).toBeDefined();
-      expect(await listed()).toEqual(["kept", "next"]);
+      await expect.poll(() => commit(next!).catch(() => undefined), { timeout: 20_000 }).toBeDefined();
+      expect(await listed()).toEqual(["alt_kept", "alt_next"]);
     } finally {
       await opened.close();
     }
