@@ -59,7 +59,7 @@ interface NewRow {
   readonly words: string | undefined;
 }
 
-export async function lockAlerts(transaction: PostgresQueries): Promise<AlertCounters> {
+async function lockAlerts(transaction: PostgresQueries): Promise<AlertCounters> {
   const [counters] = await transaction.query<AlertCounters>(
     "SELECT last_change AS change, last_feed AS feed, last_seq AS seq FROM alert_counters FOR UPDATE",
   );
@@ -146,12 +146,24 @@ function withStoredEntities(alert: AlertSummary, { document }: KnownAlert): Aler
 function cellsText(alert: AlertSummary, before?: string): string {
   const { slot: _slot, ...all } = cellsOf(alert, 0);
   const first = before === undefined ? all : (JSON.parse(before) as typeof all);
-  const { ruleName, source, createdAt, groupField, groupValue } = first;
-  const { status, severity, assignee, resolution, firstEventAt, lastEventAt, eventCount } = all;
-  const { firstAcknowledgedAt, resolvedAt, tags, entities, threatScore } = all;
   return JSON.stringify({
-    ...{ ruleName, source, createdAt, groupField, groupValue, status, severity, assignee, resolution, firstEventAt },
-    ...{ lastEventAt, eventCount, firstAcknowledgedAt, resolvedAt, tags, entities, threatScore },
+    ruleName: first.ruleName,
+    source: first.source,
+    createdAt: first.createdAt,
+    groupField: first.groupField,
+    groupValue: first.groupValue,
+    status: all.status,
+    severity: all.severity,
+    assignee: all.assignee,
+    resolution: all.resolution,
+    firstEventAt: all.firstEventAt,
+    lastEventAt: all.lastEventAt,
+    eventCount: all.eventCount,
+    firstAcknowledgedAt: all.firstAcknowledgedAt,
+    resolvedAt: all.resolvedAt,
+    tags: all.tags,
+    entities: all.entities,
+    threatScore: all.threatScore,
   });
 }
 
