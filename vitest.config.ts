@@ -14,6 +14,8 @@ export default defineConfig({
     env: { NODE_COMPILE_CACHE: fileURLToPath(new URL("node_modules/.cache/tocsin", import.meta.url)) },
     // Tests of a single part start no process that would enable it.
     setupFiles: ["test/exact-json.ts"],
+    // Engines that are started for the files that need them.
+    globalSetup: ["test/cluster/shared-servers.ts"],
     // Node loads the code as it does for the service. Vite would wrap every imported name, which slows the main thread of a
     // server down, and nothing here needs its transforms.
     experimental: { viteModuleRunner: false, nodeLoader: false },

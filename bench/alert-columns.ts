@@ -10,7 +10,7 @@ import { idMaker } from "../src/lib/id.ts";
 import { DAY_MS } from "../src/lib/time.ts";
 import { PER_PAGE_DEFAULT, PER_PAGE_MAX } from "../src/model/page.ts";
 import type { AlertFilter, AlertSort } from "../src/store/ports/alert-store.ts";
-import { AlertColumns, type AlertCells, type Selection } from "../src/store/sqlite/cases/alert-columns.ts";
+import { AlertColumns, type AlertCells, type Selection } from "../src/store/alert-index/alert-columns.ts";
 import { addAlertFields } from "../src/store/sqlite/cases/alert-row-fields.ts";
 import { ALERT_SCHEMA, openAlertTables } from "../src/store/sqlite/cases/alert-tables.ts";
 import { Statements } from "../src/store/sqlite/cases/prepared-statements.ts";

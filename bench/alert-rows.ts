@@ -2,7 +2,7 @@ import { randomFrom, type Random } from "../src/demo/random.ts";
 import { DAY_MS } from "../src/lib/time.ts";
 import { RESOLUTIONS, type Status } from "../src/model/alert-state.ts";
 import { SEVERITIES, sourceNames } from "../src/model/event.ts";
-import type { AlertCells } from "../src/store/sqlite/cases/alert-columns.ts";
+import type { AlertCells } from "../src/store/alert-index/alert-columns.ts";
 import { PLATFORM } from "./dataset.ts";
 
 // Alerts of a site over 90 days: a few rules, sources and people account for most of them, and most old ones are resolved.

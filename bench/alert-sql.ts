@@ -3,7 +3,7 @@ import { RESOLUTIONS, STATUSES, type Resolution } from "../src/model/alert-state
 import { SEVERITIES } from "../src/model/event.ts";
 import type { TimeRange } from "../src/model/query.ts";
 import type { AlertFilter, AlertSort, AlertTotals } from "../src/store/ports/alert-store.ts";
-import type { AlertCells, Selection } from "../src/store/sqlite/cases/alert-columns.ts";
+import type { AlertCells, Selection } from "../src/store/alert-index/alert-columns.ts";
 import { Statements } from "../src/store/sqlite/cases/prepared-statements.ts";
 import { PEOPLE, RULES, SOURCES } from "./alert-rows.ts";
 

@@ -8,7 +8,7 @@ import { isOverflow } from "./alerts/unresolved-limit.ts";
 import { openAnalyst } from "./analysis/analyst.ts";
 import { openServer, type ConnectionTimeouts } from "./api/server.ts";
 import { clientAddress } from "./config/config.ts";
-import type { Settings } from "./config/settings.ts";
+import { postgresOf, type Settings } from "./config/settings.ts";
 import { openConsole } from "./console/serve.ts";
 import { crossCheckWarnings } from "./config/cross-checks.ts";
 import { loadBuiltinRules } from "./detection/rules/builtin.ts";
@@ -90,7 +90,8 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     const retentionDays = retention.eventsDays;
 
     refuseNewerFlowFiles(dataDir);
-    const store = around(opens("store", await openStore({ dataDir, platform, indexPrefix, registry, log, now })));
+    const storeOptions = { dataDir, platform, indexPrefix, postgres: postgresOf(settings), registry, log, now };
+    const store = around(opens("store", await openStore(storeOptions)));
     const retaining = opens("retention", await startRetention({ store, settings: retention, registry, log, now }));
     const enrichment = opens(
       "enrichment",

@@ -49,8 +49,8 @@ const metric = async (name: string) => {
 };
 const confirm = async () => {
   const notes = await openStorageNotes({ dataDir: server.dataDir, indexPrefix: "tocsin" });
-  const confirmed = notes.confirm();
-  notes.close();
+  const confirmed = await notes.confirm();
+  await notes.close();
   return confirmed;
 };
 const withDays = (eventsDays: number) => ({

@@ -73,9 +73,9 @@ async function endProcess(child: ChildProcess, signal: NodeJS.Signals): Promise<
 /** A key with every scope, created beside the server, running or not. */
 export async function makeKey(dataDir: string): Promise<string> {
   await mkdir(dataDir, { recursive: true });
-  const keys = await openKeyStore(dataDir);
+  const keys = await openKeyStore({ dataDir });
   const made = createKey({ name: "test", scopes: SCOPES, plan: "enterprise", expiresAt: null, now: Date.now() });
   await keys.put(made.key);
-  keys.close();
+  await keys.close();
   return made.secret;
 }

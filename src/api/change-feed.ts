@@ -8,7 +8,7 @@ import type { Store } from "../store/ports/store.ts";
 import { searchableAlert, searchableEvent, type Searchable } from "../store/search/text-matcher.ts";
 import type { FairShare } from "./fair-share.ts";
 
-// The feed of changed alerts (by change number) and new events (by id). It reads the store once for all listeners.
+// The feed of changed alerts (by change number) and new events (by place). It reads the store once for all listeners.
 
 const ALERTS_CHUNK_MAX = 500;
 /** Yields to other requests between chunks, because listeners may search the text of each event. */
@@ -43,7 +43,7 @@ export class ChangeFeed {
   readonly #listeners = new Set<FeedListener>();
   #running: { readonly ready: Promise<void>; readonly stop: AbortController } | undefined;
   #change = 0;
-  #eventId: string | null = null;
+  #place: string | null = null;
 
   constructor(store: FeedStore, share: FairShare) {
     this.#store = store;
@@ -55,12 +55,12 @@ export class ChangeFeed {
     return this.#change;
   }
 
-  /** The last event delivered to listeners; null before the first. */
-  get eventId(): string | null {
-    return this.#eventId;
+  /** The place of the last event delivered to listeners; null before the first. */
+  get place(): string | null {
+    return this.#place;
   }
 
-  /** Once resolved, the listener receives everything after `change` and `eventId`. Returns a function that unsubscribes it. */
+  /** Once resolved, the listener receives everything after `change` and `place`. Returns a function that unsubscribes it. */
   async listen(listener: FeedListener): Promise<() => void> {
     this.#listeners.add(listener);
     const unsubscribe = () => {
@@ -106,10 +106,10 @@ export class ChangeFeed {
     const unsubscribe = alerts.onChange(() => void deliver());
     signal.addEventListener("abort", unsubscribe);
     const change = await alerts.lastChange();
-    const eventId = await events.lastArrival();
+    const place = await events.lastArrival();
     if (signal.aborted) return;
     this.#change = change;
-    this.#eventId = eventId;
+    this.#place = place;
     isBusy = false;
     void this.#followEvents(signal);
     void deliver();
@@ -128,9 +128,9 @@ export class ChangeFeed {
 
   async #followEvents(signal: AbortSignal): Promise<void> {
     try {
-      for await (const items of eventItems(this.#store, this.#eventId, signal)) {
+      for await (const items of eventItems(this.#store, this.#place, signal)) {
         if (signal.aborted) return;
-        this.#eventId = items.at(-1)!.position;
+        this.#place = items.at(-1)!.position;
         const isOver = this.#share.untilOver();
         for (const listener of this.#listeners) listener.onEvents(items, isOver);
       }
@@ -150,7 +150,7 @@ export class ChangeFeed {
   }
 }
 
-/** New events after the given id as they arrive, in chunks. */
+/** New events after the given place as they arrive, in chunks. */
 export async function* eventItems(
   store: FeedStore,
   after: string | null,
@@ -160,7 +160,7 @@ export async function* eventItems(
     for (let start = 0; start < chunk.length; start += EVENTS_CHUNK_MAX) {
       if (start > 0) await setImmediate();
       const some = chunk.slice(start, start + EVENTS_CHUNK_MAX);
-      yield some.map(({ id, text }) => new EventFeedItem(id, text));
+      yield some.map(({ place, text }) => new EventFeedItem(place, text));
     }
   }
 }
@@ -212,9 +212,9 @@ export class EventFeedItem implements FeedItem<string> {
   #event: Event | undefined;
   #searchable: Searchable | undefined;
 
-  constructor(id: string, text: string) {
+  constructor(place: string, text: string) {
     this.#text = text;
-    this.position = id;
+    this.position = place;
     this.message = `event: event\ndata: ${text}\n\n`;
   }
 

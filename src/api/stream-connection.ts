@@ -34,7 +34,7 @@ export type StreamFilters = Readonly<Partial<Record<string, readonly string[] | 
 
 export interface ResumePosition {
   readonly change: number;
-  readonly eventId: string | null;
+  readonly place: string | null;
   /** The header or parameter that carried it. */
   readonly field: "Last-Event-ID" | "last_event_id";
 }
@@ -85,7 +85,7 @@ export class StreamConnection {
   readonly #matchesSearch: ((searchable: Searchable) => boolean) | undefined;
   readonly #stop = new AbortController();
   #change = 0;
-  #eventId: string | null = null;
+  #place: string | null = null;
   /** True while items come from the feed; false while the stream catches up from the store. */
   readonly #isLive = { alerts: false, events: false };
   #quietTicks = 0;
@@ -111,12 +111,12 @@ export class StreamConnection {
       onFailure: (error) => this.end("failure", error),
     });
     const { resumeFrom, kinds } = this.request;
-    const { change, eventId } = this.#feed;
+    const { change, place } = this.#feed;
     this.#change = resumeFrom?.change ?? change;
-    this.#eventId = resumeFrom ? resumeFrom.eventId : eventId;
+    this.#place = resumeFrom ? resumeFrom.place : place;
     // A position past the end comes from another store or one that lost its tail; the stream then starts with new changes.
     if (this.#change > change) this.#change = change;
-    if (this.#eventId !== null && (eventId === null || this.#eventId > eventId)) this.#eventId = eventId;
+    if (this.#place !== null && (place === null || this.#place > place)) this.#place = place;
     this.output.once("close", () => this.end("client"));
     this.output.write(`retry: ${RETRY_MS}\n\n`);
     if (kinds.includes("alerts")) void this.#endOnFailure(this.#catchUpAlerts());
@@ -184,13 +184,13 @@ export class StreamConnection {
 
   async #catchUpEvents(): Promise<void> {
     const hasCaughtUp = () => {
-      const { eventId } = this.#feed;
-      this.#isLive.events = eventId === null || (this.#eventId !== null && this.#eventId >= eventId);
+      const { place } = this.#feed;
+      this.#isLive.events = place === null || (this.#place !== null && this.#place >= place);
       return this.#isLive.events;
     };
     await this.#drained();
     if (this.#stop.signal.aborted || hasCaughtUp()) return;
-    for await (const items of eventItems(this.#store, this.#eventId, this.#stop.signal)) {
+    for await (const items of eventItems(this.#store, this.#place, this.#stop.signal)) {
       await this.#inSlices(items.length, (from, isOver) => this.#sendEvents(items, from, isOver));
       await this.#drained();
       if (this.#stop.signal.aborted || hasCaughtUp()) return;
@@ -226,8 +226,8 @@ export class StreamConnection {
     let at = from;
     do {
       const item = items[at++]!;
-      if (this.#eventId !== null && item.position <= this.#eventId) continue;
-      this.#eventId = item.position;
+      if (this.#place !== null && item.position <= this.#place) continue;
+      this.#place = item.position;
       if (this.#passesFilters("events", item)) text += this.#withId(item.message);
     } while (at < items.length && !isOver());
     this.#write(text);
@@ -246,7 +246,7 @@ export class StreamConnection {
   }
 
   #withId(message: string): string {
-    return `id: ${this.#change}.${this.#eventId ?? ""}\n${message}`;
+    return `id: ${this.#change}.${this.#place ?? ""}\n${message}`;
   }
 
   #write(text: string): void {

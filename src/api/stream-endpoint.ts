@@ -90,7 +90,7 @@ export class StreamHub {
 
   async open(request: StreamRequest): Promise<StreamOutput> {
     this.#requireCapacity(request.key);
-    if (request.resumeFrom) this.#requireEvent(request.resumeFrom);
+    if (request.resumeFrom) this.#requirePlace(request.resumeFrom);
     const stream = new StreamConnection({
       store: this.#store,
       feed: this.#feed,
@@ -136,9 +136,9 @@ export class StreamHub {
   }
 
   /** Checked before the response starts; afterwards an error cannot be reported. */
-  #requireEvent({ eventId, field }: ResumePosition): void {
+  #requirePlace({ place, field }: ResumePosition): void {
     try {
-      this.#store.events.arrivals(eventId, AbortSignal.abort());
+      this.#store.events.arrivals(place, AbortSignal.abort());
     } catch (error) {
       throw error instanceof QueryRefused ? invalidPosition(field) : error;
     }
@@ -170,7 +170,7 @@ export class StreamHub {
   }
 }
 
-const RESUME_POSITION = /^(\d{1,15})\.(evt_[0-9a-z]{1,64})?$/;
+const RESUME_POSITION = /^(\d{1,15})\.([a-z]{3}_[0-9a-z]{1,64})?$/;
 
 const MESSAGE_EXAMPLE =
   "id: 17.evt_01a1de53db4c70008000499d449120c4\nevent: event\n" +
@@ -276,7 +276,7 @@ function readResumePosition(request: FastifyRequest, parameter: string | undefin
   if (text === undefined) return undefined;
   const match = RESUME_POSITION.exec(text);
   const field = text === header ? "Last-Event-ID" : "last_event_id";
-  if (match) return { change: Number(match[1]), eventId: match[2] ?? null, field };
+  if (match) return { change: Number(match[1]), place: match[2] ?? null, field };
   throw invalidPosition(field);
 }
 

@@ -125,7 +125,7 @@ test("an item that a stream has caught up on is not sent again by the feed", asy
   const output = await streams.open({
     ...opening(),
     kinds,
-    resumeFrom: { change: before, eventId: null, field: "last_event_id" },
+    resumeFrom: { change: before, place: null, field: "last_event_id" },
   });
   let read = "";
   const got = () => [...read.matchAll(/^data: \{"id":"(alt_[0-9a-f]+)"/gm)].map((match) => match[1]);

@@ -6,7 +6,7 @@ import { dirname, resolve } from "node:path";
 import { Registry } from "prom-client";
 import { socketPathFault } from "../collectors/lines/unix-socket.ts";
 import { readTlsFiles, TlsFailure } from "../collectors/lines/tls-files.ts";
-import type { Settings } from "../config/settings.ts";
+import { postgresOf, type Settings } from "../config/settings.ts";
 import { openGeo } from "../enrichment/geo.ts";
 import { openLists } from "../enrichment/lists/lists.ts";
 import { createLog } from "../lib/log.ts";
@@ -15,7 +15,7 @@ import { snakeCase } from "../lib/text.ts";
 import { CHANNELS } from "../model/rule.ts";
 import { CHANNEL_DEFINITIONS } from "../notify/channels.ts";
 import { PRIVATE_REMEDY } from "../notify/post.ts";
-import { readPlatformWord } from "../store/open-store.ts";
+import { postgresFileFaults, readPlatformWord } from "../store/open-store.ts";
 
 // Checks the files, paths and addresses that settings name. Each is checked by the part that uses it.
 
@@ -29,6 +29,7 @@ export async function partFaults(settings: Settings): Promise<PartFault[]> {
     addressFaults(settings),
     folderFaults(settings),
     tlsFaults(settings),
+    postgresFaults(settings),
     eveFaults(settings),
     enrichmentFaults(settings),
     channelFaults(settings),
@@ -156,6 +157,13 @@ function accessFault(path: string, mode: number, verb: string): string | undefin
   } catch (error) {
     return `${path} cannot be ${verb} by this user (${(error as NodeJS.ErrnoException).code})`;
   }
+}
+
+/** Only its files: PostgreSQL may be started later. */
+function postgresFaults(settings: Settings): PartFault[] {
+  const postgres = postgresOf(settings);
+  const faults = postgres ? postgresFileFaults(postgres) : [];
+  return faults.map(({ setting, fault }) => ({ path: setting, message: fault }));
 }
 
 async function enrichmentFaults({ enrichment, dataDir }: Settings): Promise<PartFault[]> {

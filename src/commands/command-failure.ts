@@ -32,6 +32,10 @@ interface KnownFailure {
 
 const CAUSES_MAX = 8;
 
+/** Failures of PostgreSQL whose messages are for the operator. */
+const POSTGRES_FAILURES = new Set(["NewerSchema", "UnfitDatabase", "UnreadableSettingFile", "ConnectFailure"]);
+const POSTGRES_REMEDY = ".\nCheck postgres.url, and that the server runs, is a primary and accepts this user.";
+
 /** The error and its causes. */
 function chainOf(error: unknown): KnownFailure[] {
   const chain: KnownFailure[] = [];
@@ -51,6 +55,8 @@ export function explainFailure(error: unknown, { dataDir }: { dataDir: string })
   if (damage) return refuse(damage.message);
   const newer = chain.find((known) => known.name === "NewerFile");
   if (newer) return refuse(newer.message);
+  const unfit = chain.find((known) => POSTGRES_FAILURES.has(known.name ?? ""));
+  if (unfit) return refuse(`${unfit.message}${unfit.name === "ConnectFailure" ? POSTGRES_REMEDY : ""}`);
   if (name === "DataFolderInUse" || name === "ListenFailure") return refuse(message);
   if (name === "PlatformChanged") return refuse(message, EXIT_WRONG_USE);
   if (code === "EADDRINUSE") {

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { InvalidArgumentError, type Command } from "commander";
 import { clientAddress, type LoadedSettings } from "../config/config.ts";
-import type { Settings } from "../config/settings.ts";
+import { postgresOf, type Settings } from "../config/settings.ts";
 import { EVENTS_WITH_SCENARIOS_MIN } from "../demo/demo.ts";
 import { DAY_MS, formatTime, parseTime } from "../lib/time.ts";
 import { CommandFailure, EXIT_WRONG_USE, explainFailure } from "./command-failure.ts";
@@ -109,8 +109,15 @@ async function fill({ days, events, flows, seed, end, add }: DemoFlags, settings
   const progress = startProgress("Storing events");
   const clock = new DemoClock(from);
   try {
-    const options = { dataDir, platform, indexPrefix, registry: new Registry(), log, now: clock.now };
-    const store = await openStore(options);
+    const store = await openStore({
+      dataDir,
+      platform,
+      indexPrefix,
+      postgres: postgresOf(settings),
+      registry: new Registry(),
+      log,
+      now: clock.now,
+    });
     try {
       if ((await store.events.lastArrival()) !== null && !add) throw occupied(dataDir);
       writeMark(dataDir, { complete: false });

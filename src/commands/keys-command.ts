@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { InvalidArgumentError, type Command } from "commander";
+import { postgresOf } from "../config/settings.ts";
 import { parseDuration } from "../lib/duration.ts";
 import { makeFolder } from "../lib/folder.ts";
 import { parseTime } from "../lib/time.ts";
@@ -21,13 +22,15 @@ import {
   type Plan,
   type Scope,
 } from "../model/key.ts";
+import type { StorePlaces } from "../store/open-store.ts";
 import type { KeyStore } from "../store/ports/key-store.ts";
 import { CommandFailure, EXIT_WRONG_USE, explainFailure } from "./command-failure.ts";
 import { addSettingFlags, countOf, requireSettings } from "./setting-flags.ts";
 import { formatTable, plain, print, printJson } from "./terminal.ts";
 
 const HELP = `
-Changes the keys of the data folder, with or without a running server, which sees the change at once.
+Changes the keys of the data folder, or of PostgreSQL if store.cases says so, with or without a running server, which sees the
+change within a second.
 
 Examples:
   tocsin keys create --name ci --scopes events:read,events:write --plan enterprise --json
@@ -169,25 +172,39 @@ function withKeyStore<Given, Options = Given>(
     const { settings } = requireSettings(command);
     const given = command.opts<Given & object>();
     const options = read ? read(given) : (given as unknown as Options);
-    const { areKeysLost, openKeyStore } = await import("../store/open-store.ts");
     try {
-      const isNew = !existsSync(settings.dataDir);
-      if (mayBegin) makeFolder(settings.dataDir);
-      else requireFolder(settings.dataDir);
-      const wereLost = areKeysLost(settings.dataDir);
-      if (wereLost && !mayBegin) throw keysLost(settings.dataDir);
-      const store = await openKeyStore(settings.dataDir);
-      try {
-        await run(store, command.args, options);
-      } finally {
-        store.close();
-      }
-      if (isNew) tellOfNewFolder(settings.dataDir);
-      if (wereLost) tellOfLostKeys(settings.dataDir);
+      const postgres = postgresOf(settings);
+      if (postgres)
+        await useKeys({ dataDir: settings.dataDir, postgres }, (store) => run(store, command.args, options));
+      else await inFolder(settings.dataDir, mayBegin, (store) => run(store, command.args, options));
     } catch (error) {
       throw explainFailure(error, settings);
     }
   });
+}
+
+type UseKeys = (store: KeyStore) => Promise<void>;
+
+async function inFolder(dataDir: string, mayBegin: boolean, use: UseKeys): Promise<void> {
+  const { areKeysLost } = await import("../store/open-store.ts");
+  const isNew = !existsSync(dataDir);
+  if (mayBegin) makeFolder(dataDir);
+  else requireFolder(dataDir);
+  const wereLost = areKeysLost(dataDir);
+  if (wereLost && !mayBegin) throw keysLost(dataDir);
+  await useKeys({ dataDir }, use);
+  if (isNew) tellOfNewFolder(dataDir);
+  if (wereLost) tellOfLostKeys(dataDir);
+}
+
+async function useKeys(places: StorePlaces, use: UseKeys): Promise<void> {
+  const { openKeyStore } = await import("../store/open-store.ts");
+  const store = await openKeyStore(places);
+  try {
+    await use(store);
+  } finally {
+    await store.close();
+  }
 }
 
 /** Usually the working folder was wrong. On standard error: a script may read the result. */

@@ -1,5 +1,6 @@
 import { InvalidArgumentError, type Command } from "commander";
 import { CLIENT_VARIABLES, type LoadedSettings } from "../config/config.ts";
+import { postgresOf } from "../config/settings.ts";
 import type { Rule } from "../model/rule.ts";
 import type {
   AddExceptions,
@@ -133,7 +134,14 @@ async function withRulebook<Value>(
   const { createLog } = await import("../lib/log.ts");
   const log = createLog({ level: "error", destination: process.stderr });
   try {
-    const store = await openStore({ dataDir, platform, indexPrefix, registry: new Registry(), log });
+    const store = await openStore({
+      dataDir,
+      platform,
+      indexPrefix,
+      postgres: postgresOf(settings),
+      registry: new Registry(),
+      log,
+    });
     try {
       const rulebook = await openRulebook({ store: store.rules, builtins: loadBuiltinRules({ platform, timezone }) });
       // A new rule applies to events after the detector's position.

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
+import { postgresOf } from "../config/settings.ts";
 import { formatTime } from "../lib/time.ts";
 import { CommandFailure, explainFailure } from "./command-failure.ts";
 import { addSettingFlags, requireSettings } from "./setting-flags.ts";
@@ -15,9 +16,9 @@ export function addStorage(program: Command): void {
     .description("list days with missing rows, and whether retention waits for a confirmation")
     .option("--json", "as one JSON object");
   addSettingFlags(status, ["data_dir", "index_prefix"]).action(async ({ json }: { json?: true }) => {
-    const { missing, heldAt } = await withNotes(status, (notes) => ({
+    const { missing, heldAt } = await withNotes(status, async (notes) => ({
       missing: notes.missing(),
-      heldAt: notes.heldAt,
+      heldAt: await notes.heldAt(),
     }));
     const days = missing.map(({ kind, day, rows }) => ({ kind, day: formatTime(day).slice(0, 10), missing: rows }));
     if (json) return printJson({ missing: days, retention_held_at: heldAt === null ? null : formatTime(heldAt) });
@@ -45,24 +46,24 @@ export function addStorage(program: Command): void {
       "accept missing rows as lost, so that responses are no longer marked incomplete; stop the server first",
     );
   addSettingFlags(accept, ["data_dir", "index_prefix"]).action(async () => {
-    const rows = await withNotes(accept, (notes) => notes.acceptLosses());
+    const rows = await withNotes(accept, async (notes) => notes.acceptLosses());
     print(`${rows.toLocaleString("en-US")} missing rows are accepted as lost.`);
   });
 }
 
 type RemovalNotes = Awaited<ReturnType<typeof import("../store/open-store.ts").openStorageNotes>>;
 
-async function withNotes<Value>(command: Command, use: (notes: RemovalNotes) => Value): Promise<Value> {
+async function withNotes<Value>(command: Command, use: (notes: RemovalNotes) => Promise<Value>): Promise<Value> {
   const { settings } = requireSettings(command);
   const { dataDir, indexPrefix } = settings;
   if (!existsSync(dataDir)) throw new CommandFailure(`There is no data folder ${dataDir}.`);
   const { openStorageNotes } = await import("../store/open-store.ts");
   try {
-    const notes = await openStorageNotes({ dataDir, indexPrefix });
+    const notes = await openStorageNotes({ dataDir, indexPrefix, postgres: postgresOf(settings) });
     try {
-      return use(notes);
+      return await use(notes);
     } finally {
-      notes.close();
+      await notes.close();
     }
   } catch (error) {
     throw explainFailure(error, settings);

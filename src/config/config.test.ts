@@ -33,6 +33,18 @@ test("every setting has a default", () => {
     dataDir: join(folder, "data"),
     platform: "platform",
     indexPrefix: "tocsin",
+    store: { cases: "embedded" },
+    postgres: {
+      url: null,
+      passwordFile: null,
+      tls: "off",
+      tlsCa: null,
+      tlsCertificate: null,
+      tlsKey: null,
+      poolMax: 10,
+      connectSeconds: 5,
+      statementSeconds: 30,
+    },
     siteName: "this site",
     timezone: "UTC",
     siteHours: "mon-fri 08:00-18:00",
@@ -95,6 +107,12 @@ test("every setting can be given as a variable and as a flag, in text", () => {
     platform: ["yard", "yard"],
     index_prefix: ["site1", "site1"],
     site_name: ["Main Street 4", "Main Street 4"],
+    "store.cases": ["postgres", "postgres"],
+    "postgres.url": ["postgres://ann@db1,db2:5433/cases", "postgres://ann@db1,db2:5433/cases"],
+    "postgres.tls": ["verify", "verify"],
+    "postgres.pool_max": ["20", 20],
+    "postgres.connect_seconds": ["10", 10],
+    "postgres.statement_seconds": ["60", 60],
     timezone: ["Europe/Berlin", "Europe/Berlin"],
     site_hours: ["mon-sat 07:30-19:00", "mon-sat 07:30-19:00"],
     "hostnames.enabled": ["off", false],
@@ -155,6 +173,10 @@ test("every setting can be given as a variable and as a flag, in text", () => {
     TOCSIN_NOTIFICATIONS_EMAIL_USER: "tocsin",
     TOCSIN_NOTIFICATIONS_EMAIL_PASSWORD: "secret",
     TOCSIN_ANALYSIS_MODEL: "a-model",
+    TOCSIN_POSTGRES_URL: "postgres://ann@db/cases",
+    TOCSIN_POSTGRES_TLS: "require",
+    TOCSIN_POSTGRES_TLS_CERTIFICATE: "certificate.pem",
+    TOCSIN_POSTGRES_TLS_KEY: "key.pem",
     TOCSIN_COLLECTORS_TLS_CERTIFICATE: "certificate.pem",
     TOCSIN_COLLECTORS_TLS_KEY: "key.pem",
   };
@@ -359,4 +381,37 @@ test("a TLS port without a certificate, and two lists with one name, are faults"
     ["collectors.tls_key", "variable TOCSIN_SYSLOG_TLS_PORT"],
     ["enrichment.lists", "variable TOCSIN_ENRICHMENT_LISTS"],
   ]);
+});
+
+test("PostgreSQL needs its URL, one password, and TLS for its files; messages show neither user nor password", () => {
+  const faultsOfCases = (environment: Record<string, string>) =>
+    faultsOf({
+      environment: Object.fromEntries(Object.entries(environment).map(([name, value]) => [`TOCSIN_${name}`, value])),
+    }).map(({ path, message }) => `${path} ${message}`);
+  const url = "postgres://ann:SECRET@db1:5433,[2001:db8::5]/cases";
+  expect(faultsOfCases({ STORE_CASES: "postgres" })).toEqual([
+    "postgres.url is needed with store.cases: it names the database",
+  ]);
+  expect(faultsOfCases({ STORE_CASES: "postgres", POSTGRES_URL: url })).toEqual([]);
+  expect(faultsOfCases({ POSTGRES_URL: url, POSTGRES_PASSWORD_FILE: "password" })).toEqual([
+    expect.stringMatching(/^postgres\.password_file is set, and postgres\.url has a password/),
+  ]);
+  expect(faultsOfCases({ POSTGRES_TLS_CA: "ca.pem" })).toEqual([
+    expect.stringMatching(/^postgres\.tls_ca has no effect/),
+  ]);
+  expect(faultsOfCases({ POSTGRES_TLS: "verify", POSTGRES_TLS_KEY: "key.pem" })).toEqual([
+    expect.stringMatching(/^postgres\.tls_certificate is needed with postgres\.tls_key/),
+  ]);
+  const wrong = ["postgres://ann:SECRET@db", "mysql://ann:SECRET@db/cases", "postgres://ann:SECRET@db:0/cases"];
+  for (const value of [...wrong, "postgres://db/cases", `${url}?sslmode=require`]) {
+    const faults = faultsOfCases({ POSTGRES_URL: value });
+    expect(faults, value).toEqual([expect.stringMatching(/^postgres\.url must be postgres:/)]);
+    expect(faults.join(), value).not.toContain("SECRET");
+  }
+  const { used } = load({ environment: { TOCSIN_POSTGRES_URL: url } }) as LoadedSettings;
+  expect(used).toContainEqual({
+    path: "postgres.url",
+    value: "postgres://db1:5433,[2001:db8::5]:5432/cases",
+    origin: "variable TOCSIN_POSTGRES_URL",
+  });
 });

@@ -1,4 +1,5 @@
 import { isIP } from "node:net";
+import { parsePostgresUrl } from "../lib/postgres-url.ts";
 import { snakeCase } from "../lib/text.ts";
 import { CHANNELS } from "../model/rule.ts";
 import { CHANNEL_DEFINITIONS } from "../notify/channels.ts";
@@ -44,7 +45,37 @@ export function crossCheckFaults(settings: Settings): CrossCheckFault[] {
     const message = `has two lists with the name ${duplicate}: give each its own`;
     faults.push({ path: "enrichment.lists", because: "enrichment.lists", message });
   }
-  return [...faults, ...portFaults(settings)];
+  return [...faults, ...postgresFaults(settings), ...portFaults(settings)];
+}
+
+function postgresFaults({ store, postgres }: Settings): CrossCheckFault[] {
+  const faults: CrossCheckFault[] = [];
+  const at = (name: string) => `postgres.${name}`;
+  if (store.cases === "postgres" && postgres.url === null) {
+    faults.push(missingFault(at("url"), "store.cases", "it names the database"));
+  }
+  if (
+    postgres.passwordFile !== null &&
+    postgres.url !== null &&
+    parsePostgresUrl(postgres.url)?.password !== undefined
+  ) {
+    const message = "is set, and postgres.url has a password as well: remove one of them";
+    faults.push({ path: at("password_file"), because: at("password_file"), message });
+  }
+  const { tls, tlsCa, tlsCertificate, tlsKey } = postgres;
+  const files = { tls_ca: tlsCa, tls_certificate: tlsCertificate, tls_key: tlsKey };
+  for (const [name, file] of Object.entries(files)) {
+    if (file === null || tls !== "off") continue;
+    const message = "has no effect while postgres.tls is off: set that to verify, or remove this";
+    faults.push({ path: at(name), because: at(name), message });
+  }
+  if (tlsCertificate !== null && tlsKey === null) {
+    faults.push(missingFault(at("tls_key"), at("tls_certificate"), "it belongs to the certificate"));
+  }
+  if (tlsKey !== null && tlsCertificate === null) {
+    faults.push(missingFault(at("tls_certificate"), at("tls_key"), "it belongs to the key"));
+  }
+  return faults;
 }
 
 function missingFault(path: string, because: string, why: string): CrossCheckFault {

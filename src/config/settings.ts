@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { shownHost } from "../lib/redact.ts";
 import { parseCidr } from "../lib/ip.ts";
+import { parsePostgresUrl, POSTGRES_HOSTS_MAX, POSTGRES_TLS_MODES, shownPostgresUrl } from "../lib/postgres-url.ts";
 import { LOG_LEVELS } from "../lib/log-level.ts";
 import { SEVERITIES } from "../model/event.ts";
 import { isLocalHours, isZone } from "../model/hours.ts";
@@ -73,6 +74,41 @@ export const settingsSchema = z.strictObject({
     /^[a-z][a-z0-9_-]{0,31}$/,
     "1 to 32 lower-case letters, digits, _ or -, beginning with a letter",
   ),
+  store: z.strictObject({
+    cases: choice(
+      "where alerts, rules, keys and all else that needs transactions are kept: in the data folder, or in PostgreSQL",
+      "embedded",
+      ["embedded", "postgres"],
+    ),
+  }),
+  postgres: z.strictObject({
+    url: setting(
+      z.union([
+        z.union([z.literal("off"), z.null()]).transform(() => null),
+        z.string().refine((text) => parsePostgresUrl(text) !== undefined),
+      ]),
+      {
+        about:
+          "database of PostgreSQL for store.cases; several hosts: of a primary with its standbys, the one that accepts writes is used",
+        allowed: `postgres://user:password@host:port/database with at most ${POSTGRES_HOSTS_MAX} hosts, separated by commas, and without parameters, or off`,
+        fallback: "off",
+        read: readText,
+        shownAs: (text) => (text === "off" ? text : shownPostgresUrl(text)),
+      },
+    ),
+    passwordFile: fileOr("off", "file with the password, instead of one in the URL"),
+    tls: choice(
+      "encryption of the connections: off, require (to any server), verify (to the server that its certificate names)",
+      "off",
+      POSTGRES_TLS_MODES,
+    ),
+    tlsCa: fileOr("off", "certificate authorities of the server, in PEM, instead of the usual public ones"),
+    tlsCertificate: fileOr("off", "certificate with which the service identifies itself, in PEM"),
+    tlsKey: fileOr("off", "private key of that certificate, in PEM"),
+    poolMax: integer("connections of this process, besides one that waits for notices", 10, 2, 1000),
+    connectSeconds: integer("how long a call waits for a connection", 5, 1, 300),
+    statementSeconds: integer("how long a statement may take", 30, 1, 3600),
+  }),
   siteName: word(
     "name of the site, which the console shows",
     "this site",
@@ -291,3 +327,9 @@ export const settingsSchema = z.strictObject({
 });
 
 export type Settings = z.output<typeof settingsSchema>;
+
+/** The settings of PostgreSQL if cases are kept there. */
+export function postgresOf({ store, postgres }: Settings) {
+  const { url } = postgres;
+  return store.cases === "postgres" && url !== null ? { ...postgres, url } : undefined;
+}

@@ -85,7 +85,7 @@ interface ActiveRule {
   readonly gathered: CountedMatch[];
 }
 
-/** An exception; it applies to events after `after` and up to `upTo`. */
+/** An exception; it applies to events after the place `after` and up to the place `upTo`. */
 interface ActiveException {
   readonly after: string | null;
   readonly upTo: string | null;
@@ -110,6 +110,8 @@ export class DetectionEngine {
   readonly #seed: HashSeed;
   readonly #memoryLimit: WindowMemoryLimit;
   readonly #facts = new EventFacts();
+  /** The place of the current event in the order of arrival. */
+  #place = "";
   readonly #patterns = new RulePatterns();
   readonly #matcher = new RuleMatcher<ActiveRule>(this.#facts, this.#patterns);
   readonly #active = new Map<string, ActiveRule>();
@@ -197,8 +199,11 @@ export class DetectionEngine {
     for (const release of releases) release();
   }
 
-  /** Processes events in order of arrival. Firings of one incident in the batch are one finding. */
-  process(events: readonly Event[]): DetectionResult {
+  /**
+   * Processes events in order of arrival. Firings of one incident in the batch are one finding. Without `places`, the ids of
+   * the events are their places.
+   */
+  process(events: readonly Event[], places?: readonly string[]): DetectionResult {
     const now = this.#now();
     const incidents = new IncidentBatch<IncidentStart>();
     const matched: ActiveRule[] = [];
@@ -207,6 +212,7 @@ export class DetectionEngine {
       const end = Math.min(from + BATCH_EVENTS, events.length);
       for (let at = from; at < end; at++) {
         const event = events[at]!;
+        this.#place = places?.[at] ?? event.id;
         this.#facts.setEvent(event);
         this.#patterns.startEvent();
         for (const active of this.#matcher.match()) {
@@ -234,13 +240,14 @@ export class DetectionEngine {
    * Warms up a rule with earlier matches in order of arrival, without raising findings. Only exceptions that were active when
    * an event arrived apply to it.
    */
-  warm(ruleId: string, events: readonly Event[]): void {
+  warm(ruleId: string, events: readonly Event[], places?: readonly string[]): void {
     const active = this.#active.get(ruleId);
     if (!active || active.absences) return;
-    for (const event of events) {
+    for (const [at, event] of events.entries()) {
+      this.#place = places?.[at] ?? event.id;
       this.#facts.setEvent(event);
       this.#patterns.startEvent();
-      if (this.#matcher.matches(ruleId) && this.#isCounted(active, timeOfId(event.id)))
+      if (this.#matcher.matches(ruleId) && this.#isCounted(active, timeOfId(this.#place)))
         active.gathered.push(this.#matchOf(active));
     }
     this.#count(active, this.#now(), undefined);
@@ -320,13 +327,13 @@ export class DetectionEngine {
 
   /** True if the current event, which matches and arrived at `atMs`, counts for the rule. */
   #isCounted({ rule, exceptions }: ActiveRule, atMs: number): boolean {
-    const { id } = this.#facts.event;
-    if (rule.activeAfter !== null && id <= rule.activeAfter) return false;
+    const place = this.#place;
+    if (rule.activeAfter !== null && place <= rule.activeAfter) return false;
     if (exceptions.length === 0) return true;
     return !exceptions.some(
       ({ after, upTo, expiresAt, holds }) =>
-        (after === null || id > after) &&
-        (upTo === null || id <= upTo) &&
+        (after === null || place > after) &&
+        (upTo === null || place <= upTo) &&
         (expiresAt === null || expiresAt > atMs) &&
         holds(),
     );

@@ -4,6 +4,7 @@ import { entitiesOf, type Entity } from "../model/entity.ts";
 import type { Event } from "../model/event.ts";
 import type { Finding } from "../model/finding.ts";
 import type { Rule } from "../model/rule.ts";
+import type { ArrivalColumns } from "./arrival-columns.ts";
 import { DetectionEngine, type DetectionResult } from "./detection-engine.ts";
 
 // The worker thread that runs the rules, so that their cost does not delay requests.
@@ -37,15 +38,15 @@ const api = {
   removeRules(ids: readonly string[]): void {
     for (const id of ids) engine.removeRule(id);
   },
-  process(texts: readonly string[], nowMs: number): DetectionResult {
+  process({ texts, places }: ArrivalColumns, nowMs: number): DetectionResult {
     now = nowMs;
     const events = parse(texts);
-    const result = engine.process(events);
+    const result = engine.process(events, places);
     return { ...result, findings: withEntities(result.findings, events) };
   },
-  warm(ruleId: string, texts: readonly string[], nowMs: number): void {
+  warm(ruleId: string, { texts, places }: ArrivalColumns, nowMs: number): void {
     now = nowMs;
-    engine.warm(ruleId, parse(texts));
+    engine.warm(ruleId, parse(texts), places);
   },
   forget(ruleId: string): void {
     engine.forget(ruleId);

@@ -7,8 +7,9 @@ import { SerialQueue } from "../lib/serial-queue.ts";
 import type { Finding } from "../model/finding.ts";
 import { isDecidedByClock, type Rule } from "../model/rule.ts";
 import type { DetectionProgress, DetectionStore } from "../store/ports/detection-store.ts";
-import type { EventEngine, NewEvent, StoredEvent } from "../store/ports/event-engine.ts";
+import type { Arrival, EventEngine, NewEvent } from "../store/ports/event-engine.ts";
 import { StoreUnavailable } from "../store/ports/store-errors.ts";
+import { arrivalColumns } from "./arrival-columns.ts";
 import { warmUpRules, later, type WarmupRefusal } from "./windows/window-warmup.ts";
 import type { Rulebook, RuleChange } from "./rules/rulebook.ts";
 import { UndecidedReports, type Undecided } from "./undecided.ts";
@@ -62,7 +63,7 @@ export class Detector {
   readonly #thread: Thread<DetectionApi>;
   readonly #stop = new AbortController();
   readonly #metrics: DetectorMetrics;
-  /** The last processed event, and the last one whose effects are durable. */
+  /** The places of the last processed event, and of the last one whose effects are durable. */
   #position: string | null = null;
   #durable: string | null = null;
   /** Findings that are not durable yet. The engine does not report them again. */
@@ -76,7 +77,7 @@ export class Detector {
   /** True while events from before the start are unprocessed: an awaited event may be among them. */
   #isBehind = (): boolean => true;
   readonly #turns = new SerialQueue();
-  #arrivals: AsyncIterator<readonly StoredEvent[]> | undefined;
+  #arrivals: AsyncIterator<readonly Arrival[]> | undefined;
   /** Resolves with the reason while the store refuses commits or warm-up reads. */
   #blocked = Promise.withResolvers<StoreUnavailable>();
   #progressListeners: (() => void)[] = [];
@@ -119,20 +120,20 @@ export class Detector {
     for (let chunk = await next; chunk; chunk = await next) {
       const events = chunk;
       await this.#turns.take(() => this.#process(events));
-      const last = events.at(-1)!.id;
+      const last = events.at(-1)!.place;
       this.#lagSince = (await this.#options.events.lastArrival()) === last ? undefined : timeOfId(last);
       next = this.#nextArrivals();
     }
   }
 
   /** Retries until events can be read, so that none is skipped. The lag metric shows the delay. */
-  async #nextArrivals(): Promise<readonly StoredEvent[] | undefined> {
+  async #nextArrivals(): Promise<readonly Arrival[] | undefined> {
     for (let attempt = 0; ; attempt++) {
       this.#arrivals ??= this.#options.events.arrivals(this.#position, this.#stop.signal)[Symbol.asyncIterator]();
       try {
         const { done, value } = await this.#arrivals.next();
         if (done) return undefined;
-        this.#lagSince = timeOfId(value[0]!.id);
+        this.#lagSince = timeOfId(value[0]!.place);
         return value;
       } catch (error) {
         if (!(error instanceof StoreUnavailable)) throw error;
@@ -152,18 +153,14 @@ export class Detector {
     await delay(ms, undefined, { signal: this.#stop.signal }).catch(() => undefined);
   }
 
-  async #process(chunk: readonly StoredEvent[]): Promise<void> {
+  async #process(chunk: readonly Arrival[]): Promise<void> {
     const startedAt = performance.now();
-    const outcome = await this.#thread.call(
-      "process",
-      chunk.map(({ text }) => text),
-      this.#now(),
-    );
+    const outcome = await this.#thread.call("process", arrivalColumns(chunk), this.#now());
     this.#metrics.seconds.observe((performance.now() - startedAt) / 1000);
     this.#metrics.events.inc(chunk.length);
     this.#metrics.findings.inc(outcome.findings.length);
     await this.#report(outcome.undecided);
-    this.#position = chunk.at(-1)!.id;
+    this.#position = chunk.at(-1)!.place;
     this.#matches.push(...outcome.matches);
     for (const row of outcome.seen) this.#seen.set(`${row.ruleId} ${row.group}`, row);
     const isDue = this.#now() - this.#lastCommitAt >= PROGRESS_MS;
@@ -286,12 +283,12 @@ export class Detector {
     });
   }
 
-  /** Waits until this event has been processed. */
-  async #settle(id: string | null): Promise<void> {
-    if (id === null) return;
+  /** Waits until the event at this place has been processed. */
+  async #settle(place: string | null): Promise<void> {
+    if (place === null) return;
     const until = performance.now() + SETTLE_MS_MAX;
     for (let left = SETTLE_MS_MAX; left > 0; left = until - performance.now()) {
-      if (this.#position !== null && this.#position >= id) return;
+      if (this.#position !== null && this.#position >= place) return;
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, left);
         this.#progressListeners.push(() => {

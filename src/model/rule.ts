@@ -50,13 +50,13 @@ export interface RuleException {
   readonly author: string;
   readonly createdAt: number;
   readonly expiresAt: number | null;
-  /** The exception applies to events after this one. Null, or absent in older records: to all events. */
+  /** The exception applies to events after this place in the order of arrival. Null, or absent in older records: to all events. */
   readonly activeAfter?: string | null | undefined;
 }
 
 /** A deleted exception: events that it excluded while it existed stay uncounted. */
 export interface EndedException extends Pick<RuleException, "conditions" | "expiresAt" | "activeAfter"> {
-  /** The last event that it applied to. */
+  /** The place of the last event that it applied to. */
   readonly upTo: string;
 }
 
@@ -157,7 +157,7 @@ export interface Rule {
   readonly updatedAt: number;
   /** Increases with every change, to detect concurrent edits. */
   readonly revision: number;
-  /** The rule evaluates events after this one; null: all events. */
+  /** The rule evaluates events after this place in the order of arrival; null: all events. */
   readonly activeAfter: string | null;
 }
 

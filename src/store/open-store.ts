@@ -1,50 +1,154 @@
+import pino from "pino";
+import { Counter, Registry } from "prom-client";
+import { OpenedParts } from "../lib/opened-parts.ts";
+import { openEmbeddedCases } from "./embedded/embedded-cases.ts";
+import { openEmbeddedData, type EmbeddedOptions } from "./embedded/embedded-data.ts";
+import { FileWatch } from "./embedded/file-watch.ts";
+import type { PostgresSettings } from "./postgres/postgres-address.ts";
+import { openAllPostgresCases, openPostgresCases } from "./postgres/postgres-cases.ts";
+import { readPosition } from "./sqlite/cases/rule-tables.ts";
 import { openKeyDatabase } from "./sqlite/key-database.ts";
 import type { Layout } from "./files/layout.ts";
 import { lockDataFolder } from "./embedded/lock.ts";
 import { openStateDatabase } from "./sqlite/state-database.ts";
 import type { KeyStore } from "./ports/key-store.ts";
-import type { MissingDay } from "./ports/store.ts";
+import type { CasePart, DataPart, MissingDay, Store } from "./ports/store.ts";
 
 // Opens the store, or parts of it for the command line.
 
-export { openEmbedded as openStore, rebuildColumns } from "./embedded/embedded-store.ts";
-
+export { rebuildColumns } from "./embedded/embedded-data.ts";
 export { areKeysLost } from "./files/layout.ts";
 export { readStoredRules } from "./sqlite/cases/rule-tables.ts";
+export { postgresFileFaults } from "./postgres/postgres-address.ts";
 export { readPlatformWord } from "./embedded/platform-word.ts";
 
+export interface StoreOptions extends EmbeddedOptions {
+  /** Keeps cases in PostgreSQL instead of the data folder. */
+  readonly postgres?: PostgresSettings | undefined;
+}
+
+export async function openStore(options: StoreOptions): Promise<Store> {
+  const { dataDir, registry, log, now = Date.now } = options;
+  const opened = new OpenedParts();
+  try {
+    const postgres =
+      options.postgres && (await openAllPostgresCases({ settings: options.postgres, registry, log, now }, opened));
+    const position = async () => (postgres ? postgres.detection.position() : readPosition(dataDir));
+    const data = await openEmbeddedData(options, opened, position);
+    const cases = postgres
+      ? { ...postgres, rules: data.platformWord.around(postgres.rules), goneFiles: async () => [] }
+      : await openEmbeddedCases({ dataDir, registry, log, now }, data, opened);
+    await data.start();
+    const watch = new FileWatch({
+      findGone: async () => (await Promise.all([data.goneFiles(), cases.goneFiles()])).flat(),
+      registry,
+      log,
+      everyMs: options.watchMs,
+    });
+    opened.add(() => watch.close());
+    new Counter({
+      name: "tocsin_questions_refused_total",
+      help: "Queries for events, alerts or flows that were refused because too many others were in flight",
+      registers: [registry],
+      async collect() {
+        this.reset();
+        this.inc((await data.refused()) + (await cases.refused()));
+      },
+    });
+    const checks = [data, cases, watch];
+    const check = async () => void (await Promise.all(checks.map((part) => part.check())));
+    return composeStore(cases, data, { check, close: () => opened.close() });
+  } catch (error) {
+    await opened.abandon(log);
+    throw error;
+  }
+}
+
+function composeStore(cases: CasePart, data: DataPart, rest: Pick<Store, "check" | "close">): Store {
+  return {
+    alerts: cases.alerts,
+    rules: cases.rules,
+    detection: cases.detection,
+    notifications: cases.notifications,
+    analysis: cases.analysis,
+    keys: cases.keys,
+    sessions: cases.sessions,
+    views: cases.views,
+    exports: cases.exports,
+    lists: cases.lists,
+    reputations: cases.reputations,
+    leases: cases.leases,
+    events: data.events,
+    flows: data.flows,
+    retention: {
+      notes: () => cases.retention.notes(),
+      save: (notes) => cases.retention.save(notes),
+      due: (kind, beforeMs) => (kind === "alerts" ? cases.dueAlerts(beforeMs) : data.rowsBefore(kind, beforeMs)),
+    },
+    missing: (kind, range) => data.missing(kind, range),
+    space: () => data.space(),
+    ...rest,
+  };
+}
+
+/** The places that the command line opens by itself. */
+export interface StorePlaces {
+  readonly dataDir: string;
+  readonly postgres?: PostgresSettings | undefined;
+}
+
 /** The keys alone, with or without a running server. */
-export function openKeyStore(dataDir: string): Promise<KeyStore & { close(): void }> {
-  return openKeyDatabase(dataDir);
+export async function openKeyStore({ dataDir, postgres }: StorePlaces): Promise<KeyStore & { close(): unknown }> {
+  if (!postgres) return openKeyDatabase(dataDir);
+  const { cases, close } = await openCasesAlone(postgres);
+  return Object.assign(cases.keys, { close });
 }
 
 /** Losses and retention, for the command line to show and confirm. */
-export async function openStorageNotes(layout: Layout) {
-  const state = await openStateDatabase(layout);
+export async function openStorageNotes({ dataDir, indexPrefix, postgres }: Layout & StorePlaces) {
+  const state = await openStateDatabase({ dataDir, indexPrefix });
+  const alone = postgres && (await openCasesAlone(postgres));
+  const retention: CasePart["retention"] = alone?.cases.retention ?? {
+    notes: async () => state.retention,
+    save: async (notes) => state.saveRetention(notes),
+  };
   return {
     missing: (): MissingDay[] =>
       state
         .days()
         .filter(({ missing, removedAt }) => missing > 0 && removedAt === null)
         .map(({ kind, day, missing }) => ({ kind, day, rows: missing })),
-    get heldAt(): number | null {
-      return state.retention.heldAt;
-    },
+    heldAt: async (): Promise<number | null> => (await retention.notes()).heldAt,
     /** Works with or without a running server. Null if retention holds nothing back, else the clock that was confirmed. */
-    confirm: (): number | null => {
-      const { heldAt } = state.retention;
-      if (heldAt !== null) state.saveRetention({ confirmedAt: heldAt });
+    confirm: async (): Promise<number | null> => {
+      const { heldAt } = await retention.notes();
+      if (heldAt !== null) await retention.save({ confirmedAt: heldAt });
       return heldAt;
     },
     /** Takes the lock, because a running server would overwrite the result with its own counts. */
     acceptLosses: (): number => {
-      const lock = lockDataFolder(layout.dataDir);
+      const lock = lockDataFolder(dataDir);
       try {
         return state.acceptLosses();
       } finally {
         lock.close();
       }
     },
-    close: () => state.close(),
+    close: async () => {
+      state.close();
+      await alone?.close();
+    },
   };
+}
+
+async function openCasesAlone(settings: PostgresSettings) {
+  const opened = new OpenedParts();
+  const log = pino({ level: "silent" });
+  try {
+    const cases = await openPostgresCases({ settings, registry: new Registry(), log }, opened);
+    return { cases, close: () => opened.close() };
+  } catch (error) {
+    await opened.abandon(log);
+    throw error;
+  }
 }

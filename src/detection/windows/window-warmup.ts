@@ -5,6 +5,7 @@ import type { Thread } from "../../lib/thread.ts";
 import { ruleCondition, type Rule } from "../../model/rule.ts";
 import type { EventEngine } from "../../store/ports/event-engine.ts";
 import { QueryRefused, StoreUnavailable } from "../../store/ports/store-errors.ts";
+import { arrivalColumns } from "../arrival-columns.ts";
 import { memoryMsOf } from "./rule-tracker.ts";
 import type { DetectionApi } from "../detection-thread.ts";
 
@@ -30,7 +31,7 @@ export interface WarmupOptions {
 
 export type WarmupRefusal = StoreUnavailable | QueryRefused;
 
-/** Warms up the rules; `position` is the last processed event. */
+/** Warms up the rules; `position` is the place of the last processed event. */
 export async function warmUpRules(rules: readonly Rule[], position: string, options: WarmupOptions): Promise<void> {
   const { events, now, signal } = options;
   // If nothing is left to process, memory would have expired by the current time without the stop.
@@ -94,11 +95,11 @@ async function warmUpRule(
   const question = { condition, after, upTo, eventsMax: EVENTS_MAX };
   let wasCut = false;
   let warming: Promise<void> = Promise.resolve();
-  for await (const { texts, isCut } of events.scanLast(question, signal)) {
+  for await (const { arrivals, isCut } of events.scanLast(question, signal)) {
     wasCut = isCut;
     await warming;
     // The store reads the next page meanwhile.
-    warming = thread.call("warm", rule.id, texts, now());
+    warming = thread.call("warm", rule.id, arrivalColumns(arrivals), now());
     warming.catch(() => undefined);
   }
   await warming;
@@ -107,7 +108,7 @@ async function warmUpRule(
   log.warn({ rule: rule.name }, "warm-up truncated: the rule has too many earlier matches, the oldest are ignored");
 }
 
-/** The later of two ids; null precedes all ids. */
+/** The later of two places; null precedes all. */
 export function later(one: string | null, other: string | null): string | null {
   return one === null || (other !== null && other > one) ? other : one;
 }

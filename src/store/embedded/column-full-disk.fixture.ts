@@ -5,7 +5,7 @@ import pino from "pino";
 import { Registry } from "prom-client";
 import { DAY_MS } from "../../lib/time.ts";
 import type { Store } from "../ports/store.ts";
-import { openEmbedded } from "./embedded-store.ts";
+import { openStore } from "../open-store.ts";
 import { columnsFile } from "../files/layout.ts";
 
 // Fills the columns while a limit keeps their file from growing, and again without the limit. The journal's files stay below
@@ -35,7 +35,7 @@ export interface FullDiskOutcome {
 
 export async function fillOnFullDisk(dataDir: string): Promise<FullDiskOutcome> {
   const options = { dataDir, platform: "platform", indexPrefix: "tocsin", log: pino({ level: "silent" }) };
-  const open = () => openEmbedded({ ...options, registry: new Registry(), tailRowsMax: MEMTABLE_ROWS });
+  const open = () => openStore({ ...options, registry: new Registry(), tailRowsMax: MEMTABLE_ROWS });
   let store = await open();
   let appended = 0;
   const fillMemtable = async (timestampMs: number, text: string) => {

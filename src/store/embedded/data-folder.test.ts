@@ -28,7 +28,7 @@ import { createKey, revokeKey, rotateKey } from "../../model/key.ts";
 import { plainRule } from "../../model/rule.fixture.ts";
 import type { Store } from "../ports/store.ts";
 import { options } from "./embedded-store.fixture.ts";
-import { openEmbedded, rebuildColumns } from "./embedded-store.ts";
+import { openStore, rebuildColumns } from "../open-store.ts";
 import { readEventId } from "../files/event-id.ts";
 import { openKeyDatabase } from "../sqlite/key-database.ts";
 import { casesFile, columnsFile, dayFile, eventsFolder, keysFile, stateFile } from "../files/layout.ts";
@@ -49,7 +49,7 @@ describe("the data folder", () => {
     return folder;
   };
   const open = async (dataDir: string) => {
-    const store = await openEmbedded(options(dataDir));
+    const store = await openStore(options(dataDir));
     stores.push(store);
     return store;
   };
@@ -87,7 +87,7 @@ describe("the data folder", () => {
   test("a query in flight when the store closes is answered or refused, and nothing crashes", async () => {
     const dataDir = newFolder();
     for (let round = 0; round < 4; round++) {
-      const store = await openEmbedded(options(dataDir));
+      const store = await openStore(options(dataDir));
       if (round === 0) await store.events.append(drafts(5000));
       const query = { condition: ALWAYS, sort: [{ field: "raw.user", descending: false }], limit: 5, aggs: [] };
       const answers = Array.from({ length: 10 }, () => store.events.search(query).then(({ total }) => total, String));
@@ -147,7 +147,7 @@ describe("the data folder", () => {
   });
 
   const openAs = async (dataDir: string, platform: string) => {
-    const store = await openEmbedded({ ...options(dataDir), platform });
+    const store = await openStore({ ...options(dataDir), platform });
     stores.push(store);
     return store;
   };
@@ -279,7 +279,7 @@ describe("the data folder", () => {
     await store.events.append(drafts(3));
     await close(store);
     const { lines, log } = newLog();
-    const other = await openEmbedded({ ...options(folder), indexPrefix: "other", log });
+    const other = await openStore({ ...options(folder), indexPrefix: "other", log });
     stores.push(other);
     expect(await other.events.count()).toBe(0);
     expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ index_prefix: "other", others: ["tocsin"] }]);
@@ -290,8 +290,8 @@ describe("the data folder", () => {
   test("is locked by one store at a time and released when it closes", async () => {
     const folder = newFolder();
     const store = await open(folder);
-    await expect(openEmbedded(options(folder))).rejects.toThrow(DataFolderInUse);
-    await expect(openEmbedded(options(folder))).rejects.toThrow(String(process.pid));
+    await expect(openStore(options(folder))).rejects.toThrow(DataFolderInUse);
+    await expect(openStore(options(folder))).rejects.toThrow(String(process.pid));
     await close(store);
     await open(folder);
   });
@@ -470,7 +470,7 @@ describe("the data folder", () => {
     await close(store);
     const { lines, log } = newLog();
     const openLogged = async () => {
-      stores.push(await openEmbedded({ ...options(folder), log }));
+      stores.push(await openStore({ ...options(folder), log }));
       await close(stores.at(-1)!);
       return lines.splice(0).map((line) => (JSON.parse(line) as { path: string }).path);
     };

@@ -8,6 +8,8 @@ import { rulesContract } from "../testing/contract-rules.ts";
 import { removalContract } from "../testing/contract-removal.ts";
 import { notificationsContract } from "../testing/contract-notifications.ts";
 import { viewsContract } from "../testing/contract-views.ts";
+import { analysisContract } from "../testing/contract-analysis.ts";
+import { leasesContract } from "../testing/contract-leases.ts";
 import { openUnderTest } from "./embedded-store.fixture.ts";
 
 storeContract(
@@ -22,4 +24,6 @@ storeContract(
   removalContract,
   notificationsContract,
   viewsContract,
+  analysisContract,
+  leasesContract,
 );

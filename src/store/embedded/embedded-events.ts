@@ -15,6 +15,7 @@ import type {
   NewEvent,
   SearchResult,
   StoredEvent,
+  Arrival,
 } from "../ports/event-engine.ts";
 import type { EventFields } from "../ports/event-fields.ts";
 import type { ProjectedEvents, Projection } from "../ports/projection.ts";
@@ -26,7 +27,7 @@ import type { ProjectedRows } from "../duckdb/columns/column-projection.ts";
 import type { ColumnsApi } from "../duckdb/columns/columns-thread.ts";
 import { readEventId } from "../files/event-id.ts";
 import type { Journal } from "../sqlite/journal/journal.ts";
-import { idOfText } from "../sqlite/journal/journal-queries.ts";
+import { arrivalOf, idOfText } from "../sqlite/journal/journal-queries.ts";
 import { newestFirst, type ListPlace } from "../sqlite/journal/list-position.ts";
 import type { DaySpan } from "../sqlite/journal/day-search.ts";
 import { cancellable, type WithoutContext } from "../queries/queries-in-flight.ts";
@@ -251,7 +252,7 @@ export class EmbeddedEvents implements EventEngine {
   async *scanLast(
     { eventsMax, ...query }: LastArrivals,
     signal: AbortSignal,
-  ): AsyncIterable<{ texts: string[]; isCut: boolean }> {
+  ): AsyncIterable<{ arrivals: Arrival[]; isCut: boolean }> {
     const condition = await this.#withStoredIds(query.condition);
     const after = seqOfId("after", query.after);
     const upTo = seqOfId("upTo", query.upTo);
@@ -264,9 +265,9 @@ export class EmbeddedEvents implements EventEngine {
     for (let at = 0; at < inOrder.length && !signal.aborted; at += LAST_EVENTS) {
       // Events that arrived together may belong to many days; those of one day are read together.
       const block = inOrder.slice(at, at + LAST_EVENTS).sort((a, b) => a.ts - b.ts);
-      const texts: string[] = [];
-      for await (const chunk of this.#journal.queries.chunks(block)) texts.push(...chunk);
-      yield { texts: texts.sort((a, b) => (idOfText(a) < idOfText(b) ? -1 : 1)), isCut };
+      const arrivals: Arrival[] = [];
+      for await (const chunk of this.#journal.queries.chunks(block)) arrivals.push(...chunk.map(arrivalOf));
+      yield { arrivals: arrivals.sort((a, b) => (a.place < b.place ? -1 : 1)), isCut };
     }
   }
 
@@ -274,7 +275,7 @@ export class EmbeddedEvents implements EventEngine {
     return this.#journal.queries.lastArrivalBefore(ms);
   }
 
-  arrivals(after: string | null, signal: AbortSignal): AsyncIterable<StoredEvent[]> {
+  arrivals(after: string | null, signal: AbortSignal): AsyncIterable<Arrival[]> {
     return this.#journal.follow(seqOfId("after", after), signal);
   }
 

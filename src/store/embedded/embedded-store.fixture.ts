@@ -4,7 +4,7 @@ import { join } from "node:path";
 import pino from "pino";
 import { Registry } from "prom-client";
 import type { OpenStoreUnderTest } from "../testing/contract.ts";
-import { openEmbedded } from "./embedded-store.ts";
+import { openStore } from "../open-store.ts";
 
 /** Options of a store in which queries meet every intermediate state. */
 export const options = (dataDir: string, now: () => number = Date.now) => ({
@@ -22,12 +22,12 @@ export const options = (dataDir: string, now: () => number = Date.now) => ({
 
 export const openUnderTest: OpenStoreUnderTest = async (now) => {
   const dataDir = mkdtempSync(join(tmpdir(), "tocsin-store-"));
-  let store = await openEmbedded(options(dataDir, now));
+  let store = await openStore(options(dataDir, now));
   return {
     store,
     reopen: async () => {
       await store.close();
-      store = await openEmbedded(options(dataDir, now));
+      store = await openStore(options(dataDir, now));
       return store;
     },
     end: async () => {

@@ -7,7 +7,7 @@ import { DAY_MS } from "../../lib/time.ts";
 import { QueryRefused, StoreUnavailable } from "../ports/store-errors.ts";
 import type { Store } from "../ports/store.ts";
 import { options } from "./embedded-store.fixture.ts";
-import { openEmbedded } from "./embedded-store.ts";
+import { openStore } from "../open-store.ts";
 
 // Lists of events of the largest size: together they must stay within the memory limit for answers.
 
@@ -21,7 +21,7 @@ let ids: string[];
 
 beforeAll(async () => {
   dataDir = mkdtempSync(join(tmpdir(), "tocsin-answers-"));
-  store = await openEmbedded(options(dataDir));
+  store = await openStore(options(dataDir));
   ids = [];
   for (let n = 0; n < EVENTS; n++) {
     // On two days, so that a page crosses midnight in the middle of a chunk.

@@ -63,7 +63,9 @@ export class PlatformWord {
   /** A rule store that notes the sources in rules. Built-in rules are written at every start and do not count. */
   around(rules: RuleStore): RuleStore {
     return {
-      ...rules,
+      list: () => rules.list(),
+      remove: (id) => rules.remove(id),
+      stats: (ids, nowMs) => rules.stats(ids, nowMs),
       put: async (rule) => {
         this.#noteRules([rule]);
         await rules.put(rule);

@@ -11,7 +11,7 @@ import { ALWAYS } from "../../model/condition.ts";
 import type { Store } from "../ports/store.ts";
 import { COLUMNS_VERSION } from "../duckdb/columns/column-table.ts";
 import { options } from "./embedded-store.fixture.ts";
-import { openEmbedded, rebuildColumns } from "./embedded-store.ts";
+import { openStore, rebuildColumns } from "../open-store.ts";
 import { FLOW_DAY_MIGRATIONS } from "../duckdb/flows/flow-table.ts";
 import { openKeyDatabase } from "../sqlite/key-database.ts";
 import { migrate } from "../sqlite/migrations.ts";
@@ -43,7 +43,7 @@ function unversionedFolder(): string {
 }
 
 const open = async (dataDir: string) => {
-  const store = await openEmbedded({ ...options(dataDir, () => NOW), platform: "site" });
+  const store = await openStore({ ...options(dataDir, () => NOW), platform: "site" });
   stores.push(store);
   return store;
 };

@@ -1,13 +1,16 @@
 import type { SeenEvent } from "../../model/finding.ts";
+import type { Fence } from "./lease-store.ts";
 
 /** How far detection has come. */
 export interface DetectionProgress {
-  /** The id of the last event that detection processed. */
+  /** The place of the last event that detection processed. */
   readonly upTo: string;
   /** The timestamps of events that rules matched. */
   readonly matches: readonly { readonly ruleId: string; readonly timesMs: readonly number[] }[];
   /** Last sightings of absence rules that changed. */
   readonly seen: readonly SeenRow[];
+  /** The lease of the detector. If it is over, the commit rejects with LeaseLost, and nothing changes. */
+  readonly fence?: Fence | undefined;
 }
 
 /** The last sighting of an absence rule's group. `atMs` 0: the rule no longer waits for the group. */
@@ -25,7 +28,7 @@ export interface Outage {
 }
 
 export interface DetectionStore {
-  /** The id of the last event that detection processed; null before the first. */
+  /** The place of the last event that detection processed; null before the first. */
   position(): Promise<string | null>;
   /** The last sightings of absence rules since they became active, the oldest first. */
   seen(): Promise<SeenRow[]>;

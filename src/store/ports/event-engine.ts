@@ -20,6 +20,15 @@ export interface StoredEvent {
   readonly text: string;
 }
 
+/** An event that is read in the order of arrival. */
+export interface Arrival extends StoredEvent {
+  /**
+   * Places rise in the order of arrival, and `timeOfId` reads the time of arrival from them. A store may use the ids, or
+   * places of its own if ids from several machines cannot rise in that order.
+   */
+  readonly place: string;
+}
+
 /** An addition to an event after it was stored. */
 export interface Amendment {
   readonly id: string;
@@ -46,6 +55,7 @@ export type FieldFilter = Pick<EventFilter, "source" | "type" | "fromMs" | "toMs
 
 export interface LastArrivals {
   readonly condition: Condition;
+  /** Places. */
   readonly after: string | null;
   readonly upTo: string;
   readonly eventsMax: number;
@@ -63,7 +73,7 @@ export interface SearchResult {
 export interface EventEngine {
   /**
    * Stores the events. Once it resolves they survive a crash and every read sees them. If it rejects, with
-   * StoreUnavailable, none of them is promised. Ids rise in the order of arrival.
+   * StoreUnavailable, none of them is promised. Ids are unique, and readable by `timeOfId`.
    */
   append(events: readonly NewEvent[]): Promise<StoredEvent[]>;
   /**
@@ -94,19 +104,22 @@ export interface EventEngine {
   /** Matching events that are stored now, oldest first, in chunks of bounded size, until the signal aborts. */
   scan(query: { condition: Condition } & TimeRange, signal: AbortSignal): AsyncIterable<string[]>;
   /**
-   * The last `eventsMax` matching events that arrived after the one event (null: from the very first) and no later than the
-   * other, regardless of their timestamps: in the order of arrival, in chunks of bounded size. Each chunk says whether there
-   * were more. Ends when the signal aborts.
+   * The last `eventsMax` matching events after one place (null: from the very first) and up to another, regardless of their
+   * timestamps: in the order of arrival, in chunks of bounded size. Each chunk says whether there were more. Ends when the
+   * signal aborts.
    */
-  scanLast(query: LastArrivals, signal: AbortSignal): AsyncIterable<{ texts: string[]; isCut: boolean }>;
-  /** The id of the last stored event that arrived before this time; null if there is none. */
+  scanLast(query: LastArrivals, signal: AbortSignal): AsyncIterable<{ arrivals: Arrival[]; isCut: boolean }>;
+  /** The place of the last stored event that arrived before this time; null if there is none. */
   lastArrivalBefore(ms: number): Promise<string | null>;
   /**
-   * Events after the one with this id (null: from the very first) in the order of arrival, and then new ones as they come,
-   * until the signal aborts. Chunks are of bounded size and produced on demand.
+   * Events after this place (null: from the very first) in the order of arrival, and then new ones as they come, until the
+   * signal aborts. Chunks are of bounded size and produced on demand. An invalid place is a QueryRefused, thrown at once.
    */
-  arrivals(after: string | null, signal: AbortSignal): AsyncIterable<StoredEvent[]>;
-  /** The id of the newest event by arrival that is or was stored; null if there never was one. */
+  arrivals(after: string | null, signal: AbortSignal): AsyncIterable<Arrival[]>;
+  /**
+   * The place of the newest event by arrival that is or was stored; null if there never was one. Events whose `append` had
+   * resolved before the call are at this place or before it.
+   */
   lastArrival(): Promise<string | null>;
   /** For engines that read columns fast; simulations use `scan` where it is missing. */
   project?(query: Projection & TimeRange, signal: AbortSignal): AsyncIterable<ProjectedEvents>;

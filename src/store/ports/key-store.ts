@@ -14,7 +14,10 @@ export interface KeyUsage {
 export interface KeyStore {
   /** True if the data next to the keys shows that there were some, and they were gone when the store was opened. */
   readonly wereLost: boolean;
-  /** Cheap enough for every request, and never older than the last change, whichever process made it. */
+  /**
+   * Cheap enough for every request. Never older than the last change of this process, and at most a second older than that of
+   * another.
+   */
   find(id: string): Promise<ApiKey | undefined>;
   list(): Promise<ApiKey[]>;
   put(key: ApiKey): Promise<void>;

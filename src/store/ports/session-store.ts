@@ -7,7 +7,10 @@ export interface SessionLimits {
 
 /** Sessions end with their key: removing a key removes them too. */
 export interface SessionStore {
-  /** Cheap enough for every request, and never older than the last change, whichever process made it. */
+  /**
+   * Cheap enough for every request. Never older than the last change of this process, and at most a second older than that of
+   * another.
+   */
   find(idHash: Uint8Array): Promise<Session | undefined>;
   /**
    * Adds a session. In the same transaction it removes what exceeds the limits: of the key, the sessions created first; of

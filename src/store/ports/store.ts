@@ -6,6 +6,7 @@ import type { EventEngine } from "./event-engine.ts";
 import type { ExportStore } from "./export-store.ts";
 import type { FlowEngine } from "./flow-engine.ts";
 import type { KeyStore } from "./key-store.ts";
+import type { LeaseStore } from "./lease-store.ts";
 import type { ListStore } from "./list-store.ts";
 import type { NotificationStore } from "./notification-store.ts";
 import type { ReputationStore } from "./reputation-store.ts";
@@ -30,6 +31,7 @@ export interface CaseDatabase {
   readonly lists: ListStore;
   readonly reputations: ReputationStore;
   readonly retention: RetentionStore;
+  readonly leases: LeaseStore;
 }
 
 /** A day that holds fewer rows than were stored. */
@@ -46,6 +48,29 @@ export interface StorageSpace {
   readonly freeBytes: number;
   /** What the stored data occupies. */
   readonly usedBytes: number;
+}
+
+/** What a case database provides to the store that is composed with it. */
+export interface CasePart extends Omit<CaseDatabase, "retention"> {
+  readonly retention: Pick<RetentionStore, "notes" | "save">;
+  /** Alerts that were resolved before this time, and all alerts. */
+  dueAlerts(beforeMs: number): Promise<{ readonly rows: number; readonly total: number }>;
+  /** Queries refused because there were too many others. */
+  refused(): Promise<number>;
+  /** Rejects with the reason when the database does not answer. */
+  check(): Promise<void>;
+}
+
+/** What the engines for large data provide to the store that is composed with them. */
+export interface DataPart {
+  readonly events: EventEngine;
+  readonly flows: FlowEngine;
+  /** Rows before this time, and all rows. */
+  rowsBefore(kind: MissingDay["kind"], beforeMs: number): Promise<{ readonly rows: number; readonly total: number }>;
+  refused(): Promise<number>;
+  missing(kind: MissingDay["kind"], range?: TimeRange): Promise<readonly MissingDay[]>;
+  space(): Promise<StorageSpace>;
+  check(): Promise<void>;
 }
 
 /** A case database together with the engines for large data. */

@@ -193,35 +193,4 @@ export function amendContract({ store, reopen, clock, draft, append }: ContractC
       PROPERTY_MS_MAX,
     );
   });
-
-  describe("reputations", () => {
-    const reputation = (address: string, checkedAt: number) => ({ address, checkedAt, report: { score: checkedAt } });
-
-    test("survive a restart until they are removed, and are listed newest first", async () => {
-      const { reputations } = store();
-      for (const [i, address] of ["192.0.2.1", "2001:db8::1", "192.0.2.2"].entries()) {
-        await reputations.put(reputation(address, 100 + i));
-      }
-      await reputations.put(reputation("192.0.2.1", 110));
-      await reopen();
-      const known = await store().reputations.since(0, 10);
-      expect(known).toEqual([
-        reputation("192.0.2.1", 110),
-        reputation("192.0.2.2", 102),
-        reputation("2001:db8::1", 101),
-      ]);
-      expect(await store().reputations.since(102, 1)).toEqual([reputation("192.0.2.1", 110)]);
-      await store().reputations.removeBefore(102);
-      const left = await store().reputations.since(0, 10);
-      expect(left.map(({ checkedAt }) => checkedAt)).toEqual([110, 102]);
-    });
-
-    test("and the number of look-ups per day survive a restart", async () => {
-      expect(await store().reputations.lookups(0)).toBe(0);
-      await store().reputations.saveLookups(0, 7);
-      await store().reputations.saveLookups(DAY_MS, 3);
-      await reopen();
-      expect([await store().reputations.lookups(0), await store().reputations.lookups(DAY_MS)]).toEqual([0, 3]);
-    });
-  });
 }

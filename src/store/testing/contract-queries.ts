@@ -7,7 +7,7 @@ import { AGGREGATIONS, type Aggregation } from "../../model/aggregation.ts";
 import type { SearchQuery, SortKey } from "../../model/query.ts";
 import { conditions, drafts } from "./arbitrary-events.ts";
 import { aggregatePlainly, SAMPLE_FIELDS, sampleAggregations, sortPlainly } from "./reference-queries.ts";
-import type { ContractContext } from "./contract.ts";
+import { placesOf, type ContractContext } from "./contract.ts";
 
 // The part of the contract about queries: a store finds, counts and returns the same as plain evaluation.
 
@@ -185,21 +185,27 @@ export function queriesContract({ store, clock, draft, append }: ContractContext
     });
 
     test("a scan of the last arrivals between two events returns the matches in the order of arrival, regardless of their times", async () => {
-      const arrived = [...events].sort((a, b) => (a.id < b.id ? -1 : 1)).map(({ id }) => id);
+      const places = await placesOf(store());
+      const arrived = events.map(({ id }) => id).sort((a, b) => (places.get(a)! < places.get(b)! ? -1 : 1));
       const scanLast = async (after: string | null, upTo: string, eventsMax = events.length) => {
         const found: string[] = [];
         let wasCut = false;
         const query = { condition: isRandom, after, upTo, eventsMax };
-        for await (const { texts, isCut } of store().events.scanLast(query, new AbortController().signal)) {
-          found.push(...ids(texts));
+        for await (const { arrivals, isCut } of store().events.scanLast(query, new AbortController().signal)) {
+          expect(arrivals.map(({ text }) => text)).toEqual(
+            await Promise.all(arrivals.map(({ id }) => store().events.get(id))),
+          );
+          expect(arrivals.map(({ place }) => place)).toEqual(arrivals.map(({ id }) => places.get(id)));
+          found.push(...arrivals.map(({ id }) => id));
           wasCut = isCut;
         }
         return { found, wasCut };
       };
-      const last = arrived.at(-1)!;
+      const placeAt = (at: number) => places.get(arrived.at(at)!)!;
+      const last = placeAt(-1);
       expect(await scanLast(null, last)).toEqual({ found: arrived, wasCut: false });
       expect(await scanLast(null, last, 7)).toEqual({ found: arrived.slice(-7), wasCut: true });
-      expect(await scanLast(arrived[4]!, arrived.at(-3)!)).toEqual({ found: arrived.slice(5, -2), wasCut: false });
+      expect(await scanLast(placeAt(4), placeAt(-3))).toEqual({ found: arrived.slice(5, -2), wasCut: false });
       expect(await scanLast(last, last)).toEqual({ found: [], wasCut: false });
     });
 

@@ -98,9 +98,8 @@ export function viewsContract({ store, reopen }: ContractContext): void {
     test("limits hold for the views of a key and for all that are shared", async () => {
       const limits = { perKeyMax: 2, sharedMax: 1 };
       const outcomes = await Promise.all(["a", "b", "c"].map((id) => views().add(viewOf(id), limits)));
-      expect(outcomes.map((outcome) => typeof outcome)).toEqual(["object", "object", "string"]);
-      expect(outcomes[2]).toBe("key_full");
-      const [a, b] = outcomes as SavedView[];
+      expect(outcomes.filter((outcome) => outcome === "key_full")).toHaveLength(1);
+      const [a, b] = outcomes.filter((outcome) => typeof outcome === "object");
       expect(await views().put({ ...a!, shared: true, revision: 2 }, limits)).toMatchObject({ shared: true });
       expect(await views().put({ ...a!, shared: true, name: "again", revision: 3 }, limits)).toMatchObject({
         name: "again",
@@ -114,7 +113,11 @@ export function viewsContract({ store, reopen }: ContractContext): void {
     test("one of two concurrent edits is refused, and so is one of a removed view", async () => {
       const stored = (await add("a")) as SavedView;
       const edits = await Promise.all(["x", "y"].map((name) => views().put({ ...stored, name, revision: 2 }, roomy)));
-      expect(edits).toEqual([expect.objectContaining({ name: "x" }), "changed"]);
+      expect(
+        edits.filter((edit) => edit === "changed"),
+        "whichever came second",
+      ).toHaveLength(1);
+      expect(edits).toContainEqual(await views().get(stored.id));
       await views().remove(stored.id);
       expect(await views().put({ ...stored, revision: 3 }, roomy)).toBe("changed");
       expect(await views().get(stored.id)).toBeUndefined();

@@ -90,6 +90,19 @@ export function storeContract(
   });
 }
 
+/** The place of each stored event, by its id. */
+export async function placesOf({ events }: Store): Promise<Map<string, string>> {
+  const last = await events.lastArrival();
+  const places = new Map<string, string>();
+  const stop = new AbortController();
+  if (last === null) return places;
+  for await (const chunk of events.arrivals(null, stop.signal)) {
+    for (const { id, place } of chunk) places.set(id, place);
+    if (chunk.at(-1)!.place >= last) stop.abort();
+  }
+  return places;
+}
+
 export function idsOf(items: readonly string[]): string[] {
   return items.map((text) => (JSON.parse(text) as Event).id);
 }

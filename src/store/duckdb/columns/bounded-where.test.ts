@@ -9,7 +9,7 @@ import { compileCondition, type Condition, type FieldTest } from "../../../model
 import type { Event } from "../../../model/event.ts";
 import { QueryRefused } from "../../ports/store-errors.ts";
 import type { Store } from "../../ports/store.ts";
-import { openEmbedded } from "../../embedded/embedded-store.ts";
+import { openStore } from "../../open-store.ts";
 
 // Conditions that are expensive on some rows, which are then evaluated in slices.
 
@@ -30,7 +30,7 @@ beforeAll(async () => {
     log: pino({ level: "silent" }),
   };
   // Most rows are on disk, the last ones in memory.
-  store = await openEmbedded({ dataDir, tailRowsMax: MEMTABLE_ROWS, ...options });
+  store = await openStore({ dataDir, tailRowsMax: MEMTABLE_ROWS, ...options });
   const random = randomFrom(7);
   const text = (letters: string, length: number) =>
     Array.from({ length }, () => letters[random.below(letters.length)]).join("");

@@ -7,7 +7,7 @@ import { DAY_MS, startOfDay } from "../../../lib/time.ts";
 import type { EntityMatches } from "../../../model/entity-query.ts";
 import type { JsonObject } from "../../../model/event.ts";
 import { options } from "../../embedded/embedded-store.fixture.ts";
-import { openEmbedded } from "../../embedded/embedded-store.ts";
+import { openStore } from "../../open-store.ts";
 import { columnsFile } from "../../files/layout.ts";
 import type { Store } from "../../ports/store.ts";
 
@@ -16,7 +16,7 @@ const DAY = startOfDay(Date.UTC(2026, 5, 10));
 async function withFolder(): Promise<{ dataDir: string; open: () => Promise<Store> }> {
   const dataDir = mkdtempSync(join(tmpdir(), "tocsin-entities-"));
   onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }));
-  return { dataDir, open: () => openEmbedded(options(dataDir)) };
+  return { dataDir, open: () => openStore(options(dataDir)) };
 }
 
 const append = (store: Store, raws: readonly JsonObject[], timestampMs = DAY) =>

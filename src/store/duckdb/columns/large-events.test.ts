@@ -12,7 +12,7 @@ import type { Aggregations } from "../../../model/aggregation.ts";
 import { conditions, drafts } from "../../testing/arbitrary-events.ts";
 import { projectedValues } from "../../ports/projection.ts";
 import type { Store } from "../../ports/store.ts";
-import { openEmbedded, rebuildColumns } from "../../embedded/embedded-store.ts";
+import { openStore, rebuildColumns } from "../../open-store.ts";
 
 // Events as large as the API accepts, in shapes that become even larger when they are expanded.
 
@@ -31,7 +31,7 @@ const options = () => ({
 
 beforeEach(async () => {
   dataDir = mkdtempSync(join(tmpdir(), "tocsin-large-"));
-  store = await openEmbedded(options());
+  store = await openStore(options());
 });
 
 afterEach(async () => {
@@ -111,7 +111,7 @@ test("conditions match oversized events like any others, also after a rebuild", 
   expect(await found(keyword("end 14"))).toEqual([events[14]!.id]);
   await store.close();
   await rebuildColumns({ ...options(), onProgress: () => undefined });
-  store = await openEmbedded(options());
+  store = await openStore(options());
   await agree(sampled.slice(0, 15));
 });
 
@@ -185,7 +185,7 @@ test("many events with much text are flushed in several segments, and none is mi
   const total = async () => (await store.events.list({ type: "large" }, { mode: "page", page: 1, size: 1 })).total;
   expect(await total()).toBe(2600);
   await store.close();
-  store = await openEmbedded(options());
+  store = await openStore(options());
   expect(await total()).toBe(2600);
   const condition: Condition = { kind: "test", field: "raw.n", operator: "equals", value: 2377, ignoreCase: false };
   expect(await found(condition)).toHaveLength(1);

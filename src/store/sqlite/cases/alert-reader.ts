@@ -25,13 +25,13 @@ import type {
 } from "../../ports/alert-store.ts";
 import { QueryRefused } from "../../ports/store-errors.ts";
 import type { TimeSlices } from "../../queries/time-slices.ts";
-import type { AlertQueries } from "../alert-query/alert-query.ts";
-import type { AlertColumns, Selection } from "./alert-columns.ts";
+import type { AlertQueries } from "../../alert-index/alert-query.ts";
+import type { AlertColumns, Selection } from "../../alert-index/alert-columns.ts";
 import type { AlertDocuments } from "./alert-documents.ts";
 import type { RelatedEvents } from "./alert-row-fields.ts";
-import type { AlertSearch } from "./alert-search.ts";
-import { alertTrends } from "./alert-trends.ts";
-import { alertWork } from "./alert-work.ts";
+import type { AlertSearch } from "../../alert-index/alert-search.ts";
+import { alertTrends } from "../../alert-index/alert-trends.ts";
+import { alertWork } from "../../alert-index/alert-work.ts";
 import type { LastAlert } from "./alert-writer.ts";
 import type { Definitions } from "./definition-table.ts";
 import type { OlderEvents } from "./older-events.ts";

@@ -1,8 +1,9 @@
 import type { DatabaseSync } from "node:sqlite";
 import { parseExact } from "../../../lib/exact-json.ts";
 import type { Alert, AlertSummary } from "../../../model/alert.ts";
-import { entityText } from "../../../model/alert-entity.ts";
 import type { EventMark } from "../../../model/finding.ts";
+import { alertFields } from "../../alert-index/alert-cells.ts";
+import { eventKey } from "../../alert-index/compact-event-id.ts";
 import type { Statements } from "./prepared-statements.ts";
 
 // Fields of alerts that earlier versions had in the document alone, and the index from events to alerts.
@@ -33,23 +34,6 @@ export function addAlertFields(db: DatabaseSync): void {
   for (const { seq, events } of related as Iterable<{ seq: number; events: string }>) {
     for (const { id } of JSON.parse(events) as EventMark[]) insert.run(eventKey(id), seq);
   }
-}
-
-export function alertFields(alert: AlertSummary) {
-  return {
-    group: alert.group,
-    tags: alert.tags ?? [],
-    entities: alert.entities?.map(entityText) ?? null,
-    threatScore: alert.aiAnalysis?.threat_score ?? null,
-  };
-}
-
-const COMPACT_ID = /^evt_([0-9a-f]{32})$/;
-
-/** An id in half the bytes. No other id is as short. */
-function eventKey(id: string): Buffer {
-  const digits = COMPACT_ID.exec(id)?.[1];
-  return digits === undefined ? Buffer.from(`id ${id.padEnd(16)}`) : Buffer.from(digits, "hex");
 }
 
 /** The index from events to the alerts that they are related to. Changes must run in a transaction. */

@@ -1,6 +1,6 @@
 import type { AlertSummary } from "../../../model/alert.ts";
-import type { AlertCells } from "./alert-columns.ts";
-import { alertFields } from "./alert-row-fields.ts";
+import type { AlertCells } from "../../alert-index/alert-columns.ts";
+import { alertFields } from "../../alert-index/alert-cells.ts";
 import type { Statements } from "./prepared-statements.ts";
 
 // The narrow row of an alert, which holds the fields that lists use.
@@ -66,20 +66,6 @@ export function writeRow(sql: Statements, alert: AlertSummary, { seq, change, te
 export function entitiesText(alert: AlertSummary): string | null {
   const { entities } = alertFields(alert);
   return entities && JSON.stringify(entities);
-}
-
-export function cellsOf(alert: AlertSummary, slot: number): AlertCells {
-  const { group, tags, entities, threatScore } = alertFields(alert);
-  return {
-    ...alert,
-    slot,
-    ruleName: alert.rule.name,
-    groupField: group?.field ?? null,
-    groupValue: group?.value ?? null,
-    tags,
-    entities: entities ?? [],
-    threatScore,
-  };
 }
 
 export function* cellsIn(rows: Iterable<CellRow>): Iterable<AlertCells> {

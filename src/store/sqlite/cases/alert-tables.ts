@@ -1,11 +1,11 @@
 import type { DatabaseSync } from "node:sqlite";
-import { AlertQueries } from "../alert-query/alert-query.ts";
-import { AlertColumns } from "./alert-columns.ts";
+import { AlertQueries } from "../../alert-index/alert-query.ts";
+import { AlertColumns } from "../../alert-index/alert-columns.ts";
 import { AlertDocuments } from "./alert-documents.ts";
 import { AlertReader } from "./alert-reader.ts";
 import { CELLS, cellsIn, type CellRow } from "./alert-row.ts";
 import { RelatedEvents } from "./alert-row-fields.ts";
-import { AlertSearch } from "./alert-search.ts";
+import { AlertSearch } from "../../alert-index/alert-search.ts";
 import { AlertWriter, type LastAlert } from "./alert-writer.ts";
 import { Definitions } from "./definition-table.ts";
 import { OlderEvents } from "./older-events.ts";
@@ -41,9 +41,9 @@ export function openAlertTables(db: DatabaseSync): AlertTables {
   const columns = new AlertColumns();
   const documents = new AlertDocuments(sql);
   const words = new WordIndex(sql);
-  const summaryOf = (slot: number) => documents.summaryOf(slot);
-  const search = new AlertSearch(words, columns, summaryOf);
-  const queries = new AlertQueries({ columns, search, slotOf: (id) => documents.slotOf(id), summaryOf });
+  const readSummaries = (slots: readonly number[]) => slots.map((slot) => documents.summaryOf(slot));
+  const search = new AlertSearch(words, columns, readSummaries);
+  const queries = new AlertQueries({ columns, search, slotOf: (id) => documents.slotOf(id), readSummaries });
   const shared = {
     sql,
     columns,

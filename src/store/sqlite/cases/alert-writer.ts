@@ -1,12 +1,12 @@
-import { hash } from "node:crypto";
 import type { AlertEntities } from "../../../model/alert-entity.ts";
 import type { EventMark } from "../../../model/finding.ts";
 import type { AlertChanges, ChangedAlert, NewTimelineEntry } from "../../ports/alert-store.ts";
 import { textWords } from "../../search/indexed-words.ts";
 import { alertTexts } from "../../search/text-matcher.ts";
-import type { AlertCells, AlertColumns } from "./alert-columns.ts";
+import type { AlertCells, AlertColumns } from "../../alert-index/alert-columns.ts";
 import type { AlertDocuments } from "./alert-documents.ts";
-import { cellsOf, entitiesText, writeRow } from "./alert-row.ts";
+import { cellsOf, hashOfTexts } from "../../alert-index/alert-cells.ts";
+import { entitiesText, writeRow } from "./alert-row.ts";
 import type { RelatedEvents } from "./alert-row-fields.ts";
 import type { Definitions } from "./definition-table.ts";
 import type { OlderEvents } from "./older-events.ts";
@@ -98,7 +98,7 @@ export class AlertWriter {
       this.#sql.run(
         "UPDATE alerts SET entities = ?, text_hash = ? WHERE seq = ?",
         entitiesText(filled),
-        hashOf(texts),
+        hashOfTexts(texts),
         slot + 1,
       );
       this.#sql.run("UPDATE documents SET document = ? WHERE seq = ?", JSON.stringify(filled), slot + 1);
@@ -209,7 +209,7 @@ export class AlertWriter {
     knownHash: string | undefined,
   ): void {
     const texts = alertTexts(alert);
-    const textHash = hashOf(texts);
+    const textHash = hashOfTexts(texts);
     writeRow(this.#sql, alert, { seq, change, textHash });
     if (textHash !== knownHash) this.#indexTexts(seq - 1, texts, knownHash !== undefined);
     this.#sql.run("INSERT OR REPLACE INTO documents(seq, document) VALUES (?, ?)", seq, JSON.stringify(alert));
@@ -254,8 +254,4 @@ export class AlertWriter {
     }
     this.#columns.add(cells, rank);
   }
-}
-
-function hashOf(texts: readonly string[]): string {
-  return hash("sha1", texts.join("\n"), "base64");
 }

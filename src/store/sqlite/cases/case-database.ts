@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Counter, type Registry } from "prom-client";
 import { parseExact } from "../../../lib/exact-json.ts";
+import { Listeners } from "../../../lib/listeners.ts";
 import { endingProcess, Thread, type RemoteMethods, type ThreadResult } from "../../../lib/thread.ts";
 import type { AlertSummary } from "../../../model/alert.ts";
 import type { AlertStore } from "../../ports/alert-store.ts";
@@ -237,21 +238,5 @@ export class SqliteCaseDatabase {
     } finally {
       this.#calls--;
     }
-  }
-}
-
-class Listeners {
-  readonly #all = new Set<() => void>();
-
-  /** Returns a function that removes it. */
-  add(listener: () => void): () => void {
-    // A new function for each call: the same listener may be added twice.
-    const entry = () => listener();
-    this.#all.add(entry);
-    return () => void this.#all.delete(entry);
-  }
-
-  notify(): void {
-    for (const listener of this.#all) listener();
   }
 }

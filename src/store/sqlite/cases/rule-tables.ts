@@ -9,6 +9,7 @@ import type { DetectionProgress, Outage, SeenRow } from "../../ports/detection-s
 import { RuleConflict } from "../../ports/rule-store.ts";
 import { onFile } from "../../files/store-failure.ts";
 import { casesFile } from "../../files/layout.ts";
+import { MINUTE_MS, matchesByMinute } from "../../queries/matches-by-minute.ts";
 import { Statements } from "./prepared-statements.ts";
 import { JsonText } from "../../../lib/thread.ts";
 
@@ -28,7 +29,6 @@ CREATE TABLE IF NOT EXISTS outages(from_ms INTEGER PRIMARY KEY, to_ms INTEGER NO
 CREATE TABLE IF NOT EXISTS progress(only INTEGER PRIMARY KEY CHECK (only = 0), up_to TEXT NOT NULL) STRICT;
 `;
 
-const MINUTE_MS = 60_000;
 const MINUTES_PER_HOUR = 60;
 /** A minute's matches are stored in parts, so that adding some does not rewrite all of them. */
 const PART_MATCHES_MAX = 1000;
@@ -190,7 +190,7 @@ export class RuleTables {
     this.#sql.run("INSERT OR REPLACE INTO progress(only, up_to) VALUES (0, ?)", upTo);
     this.#noteAlive(nowMs);
     const oldest = Math.floor((nowMs - COUNTS_KEPT_MS) / MINUTE_MS);
-    for (const [ruleId, minutes] of byRuleAndMinute(matches)) {
+    for (const [ruleId, minutes] of matchesByMinute(matches)) {
       const [lastMinute, lastOffsets] = [...minutes].reduce((a, b) => (b[0] > a[0] ? b : a));
       const { number } = this.#sql
         .read(`INSERT INTO matched(rule_id, last_ms) VALUES (?1, ?2)
@@ -299,16 +299,4 @@ interface Moments {
 /** Offsets in milliseconds from the start of the minute. */
 function offsetsOf(times: Uint8Array): Uint16Array {
   return new Uint16Array(times.slice().buffer);
-}
-
-function byRuleAndMinute(matches: DetectionProgress["matches"]): Map<string, Map<number, number[]>> {
-  const rules = new Map<string, Map<number, number[]>>();
-  for (const { ruleId, timesMs } of matches) {
-    const minutes = rules.getOrInsertComputed(ruleId, () => new Map<number, number[]>());
-    for (const ms of timesMs) {
-      const minute = Math.floor(ms / MINUTE_MS);
-      minutes.getOrInsertComputed(minute, () => []).push(ms - minute * MINUTE_MS);
-    }
-  }
-  return rules;
 }

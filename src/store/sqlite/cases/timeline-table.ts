@@ -1,5 +1,6 @@
 import { parseExact } from "../../../lib/exact-json.ts";
 import type { Comment, TimelineEntry, TimelineKind } from "../../../model/alert.ts";
+import { foldEntries } from "../../alert-index/fold-entries.ts";
 import type { Statements } from "./prepared-statements.ts";
 
 // The timelines of alerts. An alert is identified by its number in the file.
@@ -63,15 +64,4 @@ export class Timelines {
   remove(alert: number): number {
     return Number(this.#sql.read("DELETE FROM timeline WHERE alert = ?").run(alert).changes);
   }
-}
-
-/**
- * Consecutive additions of events become one entry with their total count and the time of the last. An addition that raised
- * the severity starts a new entry.
- */
-function foldEntries(last: TimelineEntry, next: TimelineEntry): TimelineEntry | undefined {
-  if (last.kind !== "events_added" || next.kind !== "events_added" || last.actor !== next.actor) return undefined;
-  if (next.severity !== undefined) return undefined;
-  const { silentSince = last.silentSince } = next;
-  return { ...last, at: next.at, count: last.count + next.count, ...(silentSince !== undefined && { silentSince }) };
 }

@@ -1,5 +1,6 @@
 import { spellings, type Term } from "../../search/text-search.ts";
 import { PREFIX_END } from "../../search/words.ts";
+import type { AlertWords } from "../../alert-index/alert-search.ts";
 import type { Statements } from "./prepared-statements.ts";
 
 // The index of words in alerts. A row covers a word in a block of 1024 slots, so that a word of every alert takes a hundred
@@ -24,7 +25,7 @@ interface WordBlock {
   readonly bits: Uint8Array;
 }
 
-export class WordIndex {
+export class WordIndex implements AlertWords {
   readonly #sql: Statements;
   /** Changes that are not written yet. Buffered, because alerts that arrive together share most of their words. */
   readonly #changed = new Map<string, WordBlock>();

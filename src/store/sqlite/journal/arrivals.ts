@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import type { StoredEvent } from "../../ports/event-engine.ts";
+import type { Arrival as ArrivedEvent } from "../../ports/event-engine.ts";
 
 // Events in the order of arrival, for followers of the journal. The latest ones are kept in memory, so that a follower that
 // keeps up never reads a file.
@@ -10,7 +10,8 @@ const RECENT_CHARACTERS_MAX = 16 * 1024 * 1024;
 const CHUNK_EVENTS_MAX = 2500;
 const CHUNK_CHARACTERS_MAX = 2 * 1024 * 1024;
 
-export interface Arrival extends StoredEvent {
+/** Ids rise in the order of arrival: they are the places. */
+export interface Arrival extends ArrivedEvent {
   readonly seq: number;
 }
 

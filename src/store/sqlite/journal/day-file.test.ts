@@ -9,7 +9,7 @@ import { DAY_MS, startOfDay } from "../../../lib/time.ts";
 import { Thread } from "../../../lib/thread.ts";
 import { makeFolder } from "../../../lib/folder.ts";
 import type { Store } from "../../ports/store.ts";
-import { openEmbedded } from "../../embedded/embedded-store.ts";
+import { openStore } from "../../open-store.ts";
 import { dayFile, eventsFolder, type Layout } from "../../files/layout.ts";
 import { openDayForWriting, WordsMerger } from "./day-file.ts";
 import type { CheckpointerApi } from "./checkpointer-thread.ts";
@@ -33,7 +33,7 @@ function newLayout(): Layout {
 
 async function open(layout: Layout): Promise<Store> {
   const registry = new Registry();
-  const store = await openEmbedded({ ...layout, platform: "platform", registry, log: pino({ level: "silent" }) });
+  const store = await openStore({ ...layout, platform: "platform", registry, log: pino({ level: "silent" }) });
   stores.push(store);
   return store;
 }

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { randomFrom } from "../../../demo/random.ts";
 import { startOfDay } from "../../../lib/time.ts";
 import type { Store } from "../../ports/store.ts";
-import { openEmbedded } from "../../embedded/embedded-store.ts";
+import { openStore } from "../../open-store.ts";
 import { parseSearch, type TextSearch } from "../../search/text-search.ts";
 import { DayReaders, type DayReader } from "./day-file.ts";
 import { countPart, hasWords, pagePart, type CountPart, type PagePart, type DaySpan } from "./day-search.ts";
@@ -24,7 +24,7 @@ let reader: DayReader;
 
 beforeAll(async () => {
   const options = { platform: "platform", registry: new Registry(), log: pino({ level: "silent" }) };
-  store = await openEmbedded({ ...layout, ...options });
+  store = await openStore({ ...layout, ...options });
   const random = randomFrom(3);
   const drafts = Array.from({ length: EVENTS }, (_, i) => ({
     type: "line",

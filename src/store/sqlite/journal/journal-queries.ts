@@ -1,7 +1,7 @@
 import { responseCharactersMax, responsesCharactersMax } from "../../../lib/memory.ts";
 import { Thread, type ThreadResult } from "../../../lib/thread.ts";
 import { DAY_MS, startOfDay } from "../../../lib/time.ts";
-import type { StoredEvent } from "../../ports/event-engine.ts";
+import type { Arrival as ArrivedEvent, StoredEvent } from "../../ports/event-engine.ts";
 import { QueryRefused, StoreUnavailable } from "../../ports/store-errors.ts";
 import type { QueryContext } from "../../ports/query-context.ts";
 import { QueryLanes } from "../../queries/query-lanes.ts";
@@ -76,7 +76,7 @@ export class JournalQueries {
       .flatMap(({ rows }) => rows)
       .filter(({ seq }) => seq <= whole)
       .sort((a, b) => a.seq - b.seq)
-      .map(({ seq, body }) => ({ seq, id: idOfText(body), text: body }));
+      .map(({ seq, body }) => ({ seq, ...arrivalOf(body) }));
   }
 
   /** The id of the last stored event that arrived before this time. Reads days in the order of their latest arrivals. */
@@ -344,6 +344,12 @@ function clip(span: DaySpan, day: number): DaySpan {
 /** Every stored text begins with the id: `{"id":"evt_…`. */
 const ID_START = 7;
 const ID_LENGTH = 36;
+
+/** Ids rise in the order of arrival: they are the places. */
+export function arrivalOf(text: string): ArrivedEvent {
+  const id = idOfText(text);
+  return { id, text, place: id };
+}
 
 export function idOfText(text: string): string {
   return text.slice(ID_START, ID_START + ID_LENGTH);

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { EventDraft } from "../../../model/event.ts";
 import type { Store } from "../../ports/store.ts";
 import { options } from "../../embedded/embedded-store.fixture.ts";
-import { openEmbedded } from "../../embedded/embedded-store.ts";
+import { openStore } from "../../open-store.ts";
 
 let dataDir: string;
 let store: Store;
@@ -14,7 +14,7 @@ let settings: ReturnType<typeof options>;
 beforeEach(async () => {
   dataDir = mkdtempSync(join(tmpdir(), "tocsin-journal-"));
   settings = options(dataDir);
-  store = await openEmbedded(settings);
+  store = await openStore(settings);
 });
 
 afterEach(async () => {

@@ -264,7 +264,7 @@ export class Journal {
     const stored = group.flatMap(({ events }) => events.filter(({ day }) => !refused.has(day)));
     const lastId = stored.at(-1)?.id;
     if (lastId !== undefined && (this.#lastId === null || lastId > this.#lastId)) this.#lastId = lastId;
-    arrived(stored.map(({ seq, id, text }) => ({ seq, id, text })));
+    arrived(stored.map(({ seq, id, text }) => ({ seq, id, text, place: id })));
     for (const append of group) {
       const refusal = refused.size > 0 ? append.events.map(({ day }) => refused.get(day)).find(Boolean) : undefined;
       if (refusal) append.reject(refusal);

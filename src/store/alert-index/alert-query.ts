@@ -1,13 +1,13 @@
-import type { AlertSummary } from "../../../model/alert.ts";
-import { ALERT_CONDITION_FIELDS } from "../../../model/alert-field.ts";
-import type { Aggregation, AggregationResult, Aggregations } from "../../../model/aggregation.ts";
-import { compileConditionOn, type Condition } from "../../../model/condition.ts";
-import type { AlertQuery } from "../../ports/alert-store.ts";
-import { QueryRefused } from "../../ports/store-errors.ts";
-import type { TimeSlices } from "../../queries/time-slices.ts";
-import type { AlertColumns } from "../cases/alert-columns.ts";
-import type { AlertSearch } from "../cases/alert-search.ts";
-import { sliceInOrder } from "../cases/slice-in-order.ts";
+import type { AlertSummary } from "../../model/alert.ts";
+import { ALERT_CONDITION_FIELDS } from "../../model/alert-field.ts";
+import type { Aggregation, AggregationResult, Aggregations } from "../../model/aggregation.ts";
+import { compileConditionOn, type Condition } from "../../model/condition.ts";
+import type { AlertQuery } from "../ports/alert-store.ts";
+import { QueryRefused } from "../ports/store-errors.ts";
+import type { TimeSlices } from "../queries/time-slices.ts";
+import type { AlertColumns } from "./alert-columns.ts";
+import { SUMMARIES_AT_ONCE, type AlertSearch, type ReadSummaries } from "./alert-search.ts";
+import { sliceInOrder } from "./slice-in-order.ts";
 import { alertColumn } from "./alert-field-columns.ts";
 import { CollectedColumn, withUniqueCodes, type SlotColumn } from "./slot-column.ts";
 import { aggregateSlots } from "./slot-aggregations.ts";
@@ -29,7 +29,7 @@ interface AlertQueriesOptions {
   readonly columns: AlertColumns;
   readonly search: AlertSearch;
   readonly slotOf: (id: string) => number | null;
-  readonly summaryOf: (slot: number) => AlertSummary;
+  readonly readSummaries: ReadSummaries;
 }
 
 /** A search that runs. */
@@ -80,6 +80,7 @@ export class AlertQueries {
         if (slices.isOver) await slices.next();
         aggregations[name] = this.#aggregate(aggregation, present(slots, run), run, `aggs.${name}`);
       }
+      if (query.after !== undefined) await this.#collectStart(query.after, run);
       return use({ ...this.#page(query, present(slots, run), run), aggregations });
     } finally {
       this.#runs.delete(run);
@@ -109,13 +110,15 @@ export class AlertQueries {
     const matches = compileConditionOn(condition, ALERT_CONDITION_FIELDS);
     const collect = this.#collectorOf(run);
     const kept: number[] = [];
-    for (const slot of slots) {
+    for (let at = 0; at < slots.length; at += SUMMARIES_AT_ONCE) {
       if (slices.isOver) await slices.next();
-      if (run.gone.has(slot)) continue;
-      const alert = this.#options.summaryOf(slot);
-      if (!matches(alert)) continue;
-      kept.push(slot);
-      collect(slot, alert);
+      const some = [...slots.subarray(at, at + SUMMARIES_AT_ONCE)].filter((slot) => !run.gone.has(slot));
+      for (const [i, alert] of (await this.#options.readSummaries(some)).entries()) {
+        const slot = some[i]!;
+        if (!alert || run.gone.has(slot) || !matches(alert)) continue;
+        kept.push(slot);
+        collect(slot, alert);
+      }
     }
     return Uint32Array.from(kept);
   }
@@ -127,9 +130,16 @@ export class AlertQueries {
     };
   }
 
+  /** Collects the values of the alert that the page starts after, which the search may not have found. */
+  async #collectStart(after: string, run: Run): Promise<void> {
+    const start = this.#slotOf(after);
+    if (run.collected.size === 0) return;
+    const [alert] = await this.#options.readSummaries([start]);
+    if (alert) this.#collectorOf(run)(start, alert);
+  }
+
   #page({ sort, after, limit }: AlertQuery, slots: Uint32Array, run: Run): Omit<FoundAlerts, "aggregations"> {
     const start = after === undefined ? undefined : this.#slotOf(after);
-    if (start !== undefined && run.collected.size > 0) this.#collectorOf(run)(start, this.#options.summaryOf(start));
     const compared = start === undefined ? slots : [start, ...slots];
     const newestFirst = (a: number, b: number) => this.#columns.isCreatedBefore(b, a);
     const isBefore = slotOrder(sort, (path) => this.#columnOf(path, run), compared, newestFirst);

@@ -1,6 +1,6 @@
-import { RESOLUTIONS, STATUSES } from "../../../model/alert-state.ts";
-import { SEVERITIES } from "../../../model/event.ts";
-import type { AlertWork, HandledAlert, SeverityTotals, WorkQuery } from "../../ports/alert-store.ts";
+import { RESOLUTIONS, STATUSES } from "../../model/alert-state.ts";
+import { SEVERITIES } from "../../model/event.ts";
+import type { AlertWork, HandledAlert, SeverityTotals, WorkQuery } from "../ports/alert-store.ts";
 import { NONE, type AlertColumns } from "./alert-columns.ts";
 import { Mean, named } from "./column-figures.ts";
 import { sliceInOrder } from "./slice-in-order.ts";

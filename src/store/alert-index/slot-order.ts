@@ -1,4 +1,4 @@
-import type { SortKey } from "../../../model/query.ts";
+import type { SortKey } from "../../model/query.ts";
 import { compareScalars, type SlotColumn } from "./slot-column.ts";
 
 // The order of slots by fields: numbers, then texts, then booleans; alerts without the field come last in either direction.

@@ -1,4 +1,4 @@
-import type { Scalar } from "../../../model/condition.ts";
+import type { Scalar } from "../../model/condition.ts";
 
 // The values of one field, by slot, in the form that conditions, sorting and aggregations read. A column is valid until the
 // next change of an alert.

@@ -7,11 +7,11 @@ import {
   type Condition,
   type FieldTest,
   type Scalar,
-} from "../../../model/condition.ts";
-import { ALERT_CONDITION_FIELDS } from "../../../model/alert-field.ts";
-import { formatTime } from "../../../lib/time.ts";
-import { unreachable } from "../../../lib/unreachable.ts";
-import type { TimeSlices } from "../../queries/time-slices.ts";
+} from "../../model/condition.ts";
+import { ALERT_CONDITION_FIELDS } from "../../model/alert-field.ts";
+import { formatTime } from "../../lib/time.ts";
+import { unreachable } from "../../lib/unreachable.ts";
+import type { TimeSlices } from "../queries/time-slices.ts";
 import { hasValue, type CodedColumn, type SlotColumn, type NumberColumn } from "./slot-column.ts";
 
 // Conditions over columns. A test of a text runs once for each distinct value and not for each alert.

@@ -1,4 +1,4 @@
-import { formatTime } from "../../../lib/time.ts";
+import { formatTime } from "../../lib/time.ts";
 import {
   type Aggregation,
   type AggregationKind,
@@ -6,10 +6,10 @@ import {
   type AggregationResult,
   type Bucket,
   type PerAggregation,
-} from "../../../model/aggregation.ts";
-import type { Scalar } from "../../../model/condition.ts";
-import { bucketNumbers, fillBuckets, type HistogramInterval } from "../../queries/histogram-buckets.ts";
-import { sliceInOrder } from "../cases/slice-in-order.ts";
+} from "../../model/aggregation.ts";
+import type { Scalar } from "../../model/condition.ts";
+import { bucketNumbers, fillBuckets, type HistogramInterval } from "../queries/histogram-buckets.ts";
+import { sliceInOrder } from "./slice-in-order.ts";
 import { compareKeys, hasValue, visitCodes, type SlotColumn } from "./slot-column.ts";
 
 // Aggregations over columns, each in a pass over the slots. Inner ones run on the slots of each bucket.

@@ -1,4 +1,4 @@
-import { foldCase } from "../../../lib/text.ts";
+import { foldCase } from "../../lib/text.ts";
 
 /** The code of a missing text. */
 export const NO_TEXT = 0;

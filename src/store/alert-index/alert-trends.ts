@@ -1,4 +1,4 @@
-import type { AlertTrends, TrendQuery } from "../../ports/alert-store.ts";
+import type { AlertTrends, TrendQuery } from "../ports/alert-store.ts";
 import type { AlertColumns } from "./alert-columns.ts";
 import { sliceInOrder } from "./slice-in-order.ts";
 

@@ -1,8 +1,8 @@
-import { entityText } from "../../../model/alert-entity.ts";
-import { ENTITY_KINDS } from "../../../model/entity.ts";
-import { SEVERITIES, type Severity } from "../../../model/event.ts";
-import { RESOLUTIONS, STATUSES, type Resolution, type Status } from "../../../model/alert-state.ts";
-import type { TimeRange } from "../../../model/query.ts";
+import { entityText } from "../../model/alert-entity.ts";
+import { ENTITY_KINDS } from "../../model/entity.ts";
+import { SEVERITIES, type Severity } from "../../model/event.ts";
+import { RESOLUTIONS, STATUSES, type Resolution, type Status } from "../../model/alert-state.ts";
+import type { TimeRange } from "../../model/query.ts";
 import type {
   AlertFilter,
   AlertSort,
@@ -10,7 +10,7 @@ import type {
   EntityFilter,
   OutcomesSince,
   RuleOutcomes,
-} from "../../ports/alert-store.ts";
+} from "../ports/alert-store.ts";
 import { lowest, marksOf, Mean, named } from "./column-figures.ts";
 import { Dictionary, NO_TEXT } from "./dictionary.ts";
 import { ListColumn } from "./list-column.ts";

@@ -1,9 +1,9 @@
-import { RESOLUTIONS, STATUSES } from "../../../model/alert-state.ts";
-import { SEVERITIES } from "../../../model/event.ts";
-import { isAlertField, type AlertField } from "../../../model/alert-field.ts";
-import { NONE, type AlertColumns } from "../cases/alert-columns.ts";
-import { NO_TEXT, type Dictionary } from "../cases/dictionary.ts";
-import type { ListColumn } from "../cases/list-column.ts";
+import { RESOLUTIONS, STATUSES } from "../../model/alert-state.ts";
+import { SEVERITIES } from "../../model/event.ts";
+import { isAlertField, type AlertField } from "../../model/alert-field.ts";
+import { NONE, type AlertColumns } from "./alert-columns.ts";
+import { NO_TEXT, type Dictionary } from "./dictionary.ts";
+import type { ListColumn } from "./list-column.ts";
 import type { CodedColumn, SlotColumn, NumberColumn } from "./slot-column.ts";
 
 // The fields of alerts that are columns in memory.

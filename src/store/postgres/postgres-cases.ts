@@ -1,0 +1,99 @@
+import type { Logger } from "pino";
+import type { Registry } from "prom-client";
+import type { OpenedParts } from "../../lib/opened-parts.ts";
+import type { CasePart } from "../ports/store.ts";
+import type { PostgresSettings } from "./postgres-address.ts";
+import { POSTGRES_ALERTS_SCHEMA } from "./postgres-alert-schema.ts";
+import { openPostgresAlerts } from "./postgres-alerts.ts";
+import { PostgresDatabase } from "./postgres-database.ts";
+import { POSTGRES_DETECTION_SCHEMA } from "./postgres-detection.ts";
+import { KEYS_SCHEMA, PostgresKeys } from "./postgres-keys.ts";
+import { LEASES_SCHEMA, postgresLeases } from "./postgres-leases.ts";
+import { PostgresListener } from "./postgres-listener.ts";
+import { POSTGRES_LISTS_SCHEMA, postgresLists } from "./postgres-lists.ts";
+import { POSTGRES_MATCHES_SCHEMA } from "./postgres-matches.ts";
+import { migratePostgres, type PostgresMigration } from "./postgres-migrations.ts";
+import { POSTGRES_NOTIFICATIONS_SCHEMA } from "./postgres-notifications.ts";
+import { POSTGRES_RULES_SCHEMA, PostgresRules } from "./postgres-rules.ts";
+import { POSTGRES_SESSIONS_SCHEMA, PostgresSessions } from "./postgres-sessions.ts";
+import {
+  POSTGRES_STATE_SCHEMA,
+  postgresAnalysis,
+  postgresExports,
+  postgresReputations,
+  postgresRetention,
+} from "./postgres-state.ts";
+import { POSTGRES_VIEWS_SCHEMA, PostgresViews } from "./postgres-views.ts";
+
+// Cases in PostgreSQL, which several processes may use at once.
+
+const POSTGRES_MIGRATIONS: readonly PostgresMigration[] = [
+  KEYS_SCHEMA +
+    POSTGRES_SESSIONS_SCHEMA +
+    POSTGRES_VIEWS_SCHEMA +
+    POSTGRES_LISTS_SCHEMA +
+    POSTGRES_STATE_SCHEMA +
+    LEASES_SCHEMA,
+  POSTGRES_ALERTS_SCHEMA +
+    POSTGRES_NOTIFICATIONS_SCHEMA +
+    POSTGRES_RULES_SCHEMA +
+    POSTGRES_MATCHES_SCHEMA +
+    POSTGRES_DETECTION_SCHEMA,
+];
+
+export interface PostgresCasesOptions {
+  readonly settings: PostgresSettings;
+  readonly registry: Registry;
+  readonly log: Logger;
+  readonly now?: (() => number) | undefined;
+}
+
+/** Opens the connections and brings the schema up to date. */
+async function openPostgres(
+  options: PostgresCasesOptions,
+  opened: OpenedParts,
+): Promise<{ database: PostgresDatabase; listener: PostgresListener }> {
+  const database = new PostgresDatabase(options);
+  opened.add(() => database.close());
+  await migratePostgres(database, POSTGRES_MIGRATIONS);
+  const listener = new PostgresListener({ database, registry: options.registry, log: options.log });
+  await listener.start();
+  opened.add(() => listener.close());
+  return { database, listener };
+}
+
+/** What commands use by themselves, without alerts. */
+export type PostgresCases = Omit<
+  CasePart,
+  "alerts" | "rules" | "detection" | "notifications" | "dueAlerts" | "refused"
+>;
+
+export async function openPostgresCases(options: PostgresCasesOptions, opened: OpenedParts): Promise<PostgresCases> {
+  const { database, listener } = await openPostgres(options, opened);
+  return postgresCases(database, listener);
+}
+
+/** All of it. Resolves once this node has all alerts in its index. */
+export async function openAllPostgresCases(options: PostgresCasesOptions, opened: OpenedParts): Promise<CasePart> {
+  const { registry, log, now = Date.now } = options;
+  const { database, listener } = await openPostgres(options, opened);
+  const { close, ...alerts } = await openPostgresAlerts({ database, listener, registry, log, now });
+  opened.add(close);
+  return { ...postgresCases(database, listener), ...alerts, rules: new PostgresRules(database) };
+}
+
+function postgresCases(database: PostgresDatabase, listener: PostgresListener): PostgresCases {
+  const sessions = new PostgresSessions(database, listener);
+  return {
+    analysis: postgresAnalysis(database),
+    keys: new PostgresKeys(database, listener, () => sessions.forget()),
+    sessions,
+    views: new PostgresViews(database),
+    exports: postgresExports(database),
+    lists: postgresLists(database),
+    reputations: postgresReputations(database),
+    retention: postgresRetention(database),
+    leases: postgresLeases(database, listener),
+    check: () => database.check(),
+  };
+}

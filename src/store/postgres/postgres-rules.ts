@@ -1,0 +1,86 @@
+import { parseExact } from "../../lib/exact-json.ts";
+import { SerialQueue } from "../../lib/serial-queue.ts";
+import type { Rule, RuleStats } from "../../model/rule.ts";
+import { RuleConflict, type RuleStore } from "../ports/rule-store.ts";
+import { plainText } from "./plain-text.ts";
+import type { PostgresDatabase, PostgresQueries } from "./postgres-database.ts";
+import { forgetMatches, readMatchStats } from "./postgres-matches.ts";
+
+export const POSTGRES_RULES_SCHEMA = `
+CREATE TABLE rules(id text COLLATE "C" PRIMARY KEY, name text COLLATE "C" NOT NULL UNIQUE, revision int8 NOT NULL,
+  document text NOT NULL);
+`;
+
+/** Any number: rules change one after the other, so that the checks of one see the changes of all before it. */
+const RULES_LOCK = 7_846_019;
+
+export class PostgresRules implements RuleStore {
+  readonly #database: PostgresDatabase;
+  /** Of two calls in this process the first comes first, whichever connection is faster. */
+  readonly #turns = new SerialQueue();
+
+  constructor(database: PostgresDatabase) {
+    this.#database = database;
+  }
+
+  async list(): Promise<Rule[]> {
+    const rows = await this.#database.query<{ document: string }>("SELECT document FROM rules ORDER BY name");
+    return rows.map(({ document }) => parseExact(document) as Rule);
+  }
+
+  put(rule: Rule): Promise<void> {
+    return this.putMany([rule]);
+  }
+
+  putMany(rules: readonly Rule[]): Promise<void> {
+    return this.#change(async (transaction) => {
+      for (const rule of rules) await putRule(transaction, rule);
+    });
+  }
+
+  remove(id: string): Promise<void> {
+    return this.#change(async (transaction) => {
+      await transaction.run("DELETE FROM rules WHERE id = $1", [plainText(id)]);
+      await forgetMatches(transaction, id);
+      await forgetSeen(transaction, id);
+    });
+  }
+
+  stats(ids: readonly string[], nowMs: number): Promise<RuleStats[]> {
+    return readMatchStats(this.#database, ids, nowMs);
+  }
+
+  #change(work: (transaction: PostgresQueries) => Promise<void>): Promise<void> {
+    return this.#turns.take(() =>
+      this.#database.transact(async (transaction) => {
+        await transaction.query("SELECT pg_advisory_xact_lock($1)", [RULES_LOCK]);
+        await work(transaction);
+      }),
+    );
+  }
+}
+
+async function putRule(transaction: PostgresQueries, rule: Rule): Promise<void> {
+  const [id, name] = [plainText(rule.id), plainText(rule.name)];
+  const [row] = await transaction.query<{ revision: number; document: string }>(
+    "SELECT revision, document FROM rules WHERE id = $1",
+    [id],
+  );
+  // Built-in rules are stored only once changed, so the first stored revision may be a later one.
+  const isNext = row ? row.revision === rule.revision - 1 : rule.builtin || rule.revision === 1;
+  if (!isNext) throw new RuleConflict("changed", `the rule ${rule.name} was changed or deleted in the meantime`);
+  const namesakes = await transaction.query("SELECT 1 FROM rules WHERE name = $1 AND id <> $2", [name, id]);
+  if (namesakes.length > 0) throw new RuleConflict("name_taken", `another rule has the name ${rule.name}`);
+  await transaction.run(
+    `INSERT INTO rules(id, name, revision, document) VALUES ($1, $2, $3, $4)
+     ON CONFLICT (id) DO UPDATE SET name = $2, revision = $3, document = $4`,
+    [id, name, rule.revision, JSON.stringify(rule)],
+  );
+  // A rule that starts over has seen nothing.
+  const activeAfter = row ? ((parseExact(row.document) as Rule).activeAfter ?? null) : null;
+  if (activeAfter !== rule.activeAfter) await forgetSeen(transaction, rule.id);
+}
+
+async function forgetSeen(transaction: PostgresQueries, ruleId: string): Promise<void> {
+  await transaction.run("DELETE FROM rule_seen WHERE rule_id = $1", [plainText(ruleId)]);
+}

@@ -1,0 +1,223 @@
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { appendFileSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { createInterface } from "node:readline";
+
+// Starts real PostgreSQL servers in temporary folders on loopback. Tests that only need a database use test-database.ts,
+// which shares one server.
+
+const DEBIAN = "/usr/lib/postgresql";
+const STARTS_MAX = 3;
+const STOP_MS_MAX = 20_000;
+const USER = "tocsin";
+
+/** The folder of the server's programs, undefined where PostgreSQL is not installed. */
+export function postgresPrograms(): string | undefined {
+  const versions = existsSync(DEBIAN) ? readdirSync(DEBIAN).toSorted((a, b) => Number(b) - Number(a)) : [];
+  const folders = [
+    ...versions.map((version) => join(DEBIAN, version, "bin")),
+    ...(process.env["PATH"] ?? "").split(delimiter),
+  ];
+  return folders.find((folder) => ["initdb", "postgres"].every((name) => existsSync(join(folder, name))));
+}
+
+export interface PostgresOptions {
+  /** Commits survive a crash of the machine. Off by default: most tests only need the answers. */
+  readonly isDurable?: boolean;
+  /** Lines of postgresql.conf. */
+  readonly settings?: Readonly<Record<string, string>>;
+  /** Lines of pg_hba.conf instead of trust for loopback. */
+  readonly access?: readonly string[];
+  /** Writes files such as certificates into the data folder before the start, and gives them to the server's user. */
+  readonly prepare?: (folder: string) => void;
+  /** Follows this server as a hot standby. */
+  readonly standbyOf?: PostgresServer;
+}
+
+export interface PostgresServer {
+  readonly port: number;
+  /** The data folder. */
+  readonly folder: string;
+  url(database: string): string;
+  /** Ends it as a crash would, without a checkpoint. */
+  kill(): Promise<void>;
+  /** Stops and continues its processes. */
+  pause(): void;
+  resume(): void;
+  /** Starts it again after `kill`, on the same port. */
+  start(): Promise<void>;
+  /** Turns a standby into a primary. */
+  promote(): void;
+  /** Stops it and removes its data. */
+  end(): Promise<void>;
+}
+
+export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
+  const programs = postgresPrograms();
+  if (programs === undefined) throw new Error("PostgreSQL is not installed");
+  const owner = serverUser();
+  const run = (name: string, ...args: string[]) =>
+    execFileSync(join(programs, name), args, { ...owner, stdio: ["ignore", "ignore", "pipe"], env: environment() });
+  const base = mkdtempSync(join(tmpdir(), "tocsin-postgres-"));
+  if (owner) chownSync(base, owner.uid, owner.gid);
+  const folder = join(base, "data");
+  try {
+    if (options.standbyOf) {
+      const from = String(options.standbyOf.port);
+      run(
+        "pg_basebackup",
+        "-h",
+        "127.0.0.1",
+        "-p",
+        from,
+        "-U",
+        USER,
+        "-D",
+        folder,
+        "-R",
+        "-X",
+        "stream",
+        "-c",
+        "fast",
+        "--no-sync",
+      );
+    } else {
+      run("initdb", "-D", folder, "-A", "trust", "-U", USER, "-E", "UTF8", "--locale=C.UTF-8", "--no-sync");
+      configure(folder, base, options);
+    }
+    options.prepare?.(folder);
+    if (owner) execFileSync("chown", ["-R", `${owner.uid}:${owner.gid}`, folder]);
+  } catch (error) {
+    rmSync(base, { recursive: true, force: true });
+    throw error;
+  }
+
+  let port = 0;
+  let server: ChildProcess | undefined;
+  const start = async () => {
+    for (let attempt = 1; server === undefined; attempt++) {
+      const wanted = port || (await freePort());
+      const started = await launch(join(programs, "postgres"), ["-D", folder, "-p", String(wanted)], owner);
+      if ("process" in started) {
+        server = started.process;
+        port = wanted;
+      } else if (attempt === STARTS_MAX) throw new Error(`PostgreSQL does not start:\n${started.output}`);
+    }
+  };
+  const signal = async (name: NodeJS.Signals) => {
+    if (!server || server.exitCode !== null || server.signalCode !== null) return;
+    const ended = once(server, "exit");
+    server.kill(name);
+    const late = setTimeout(() => server?.kill("SIGKILL"), STOP_MS_MAX);
+    await ended;
+    clearTimeout(late);
+    server = undefined;
+  };
+  const processes = () => (server?.pid === undefined ? [] : [server.pid, ...childrenOf(server.pid)]);
+  const send = (name: NodeJS.Signals) => {
+    for (const pid of processes()) process.kill(pid, name);
+  };
+  await start();
+  // A test process that ends early must not leave a server behind.
+  const onExit = () => void server?.kill("SIGQUIT");
+  process.once("exit", onExit);
+  return {
+    get port() {
+      return port;
+    },
+    folder,
+    url: (database) => `postgres://${USER}@127.0.0.1:${port}/${database}`,
+    kill: async () => {
+      const ended = server && once(server, "exit");
+      send("SIGKILL");
+      await ended;
+      server = undefined;
+      rmSync(join(folder, "postmaster.pid"), { force: true });
+    },
+    pause: () => send("SIGSTOP"),
+    resume: () => send("SIGCONT"),
+    start,
+    promote: () => run("pg_ctl", "-D", folder, "-w", "promote"),
+    end: async () => {
+      process.off("exit", onExit);
+      await signal("SIGINT");
+      rmSync(base, { recursive: true, force: true });
+    },
+  };
+}
+
+function configure(
+  folder: string,
+  sockets: string,
+  { isDurable = false, settings = {}, access }: PostgresOptions,
+): void {
+  const lines = {
+    listen_addresses: "127.0.0.1",
+    unix_socket_directories: sockets,
+    max_connections: "100",
+    shared_buffers: "32MB",
+    max_wal_size: "256MB",
+    ...(isDurable ? {} : { fsync: "off", full_page_writes: "off" }),
+    ...settings,
+  };
+  const text = Object.entries(lines).map(([name, value]) => `${name} = '${value}'\n`);
+  appendFileSync(join(folder, "postgresql.conf"), text.join(""));
+  if (access) {
+    rmSync(join(folder, "pg_hba.conf"));
+    appendFileSync(join(folder, "pg_hba.conf"), access.map((line) => `${line}\n`).join(""));
+  }
+}
+
+/** The server refuses root, so root runs it as the user that Debian made for it. */
+function serverUser(): { uid: number; gid: number } | undefined {
+  if (process.getuid?.() !== 0) return undefined;
+  const idOf = (flag: string) => Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }));
+  return { uid: idOf("-u"), gid: idOf("-g") };
+}
+
+/** Messages in English: one of them says that the server is ready. */
+const environment = () => ({ ...process.env, LC_ALL: "C" });
+
+type Launched = { readonly process: ChildProcess } | { readonly output: string };
+
+async function launch(
+  program: string,
+  args: readonly string[],
+  owner: ReturnType<typeof serverUser>,
+): Promise<Launched> {
+  const server = spawn(program, args, { ...owner, stdio: ["ignore", "ignore", "pipe"], env: environment() });
+  const output: string[] = [];
+  const { promise: ready, resolve } = Promise.withResolvers<boolean>();
+  createInterface(server.stderr!).on("line", (line) => {
+    if (output.length < 100) output.push(line);
+    if (/ready to accept (read-only )?connections/.test(line)) resolve(true);
+  });
+  server.once("error", (error) => {
+    output.push(error.message);
+    resolve(false);
+  });
+  server.once("exit", () => resolve(false));
+  return (await ready) ? { process: server } : { output: output.join("\n") };
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, "127.0.0.1");
+  await once(probe, "listening");
+  const { port } = probe.address() as AddressInfo;
+  probe.close();
+  await once(probe, "close");
+  return port;
+}
+
+function childrenOf(pid: number): number[] {
+  try {
+    const text = execFileSync("ps", ["-o", "pid=", "--ppid", String(pid)], { encoding: "utf8" });
+    return text.split("\n").filter(Boolean).map(Number);
+  } catch {
+    // ps fails if there are none.
+    return [];
+  }
+}
