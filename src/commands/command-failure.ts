@@ -57,7 +57,7 @@ export function explainFailure(error: unknown, { dataDir }: { dataDir: string })
   if (newer) return refuse(newer.message);
   const unfit = chain.find((known) => POSTGRES_FAILURES.has(known.name ?? ""));
   if (unfit) return refuse(`${unfit.message}${unfit.name === "ConnectFailure" ? POSTGRES_REMEDY : ""}`);
-  if (name === "DataFolderInUse" || name === "ListenFailure") return refuse(message);
+  if (name === "DataFolderInUse" || name === "DatabaseInUse" || name === "ListenFailure") return refuse(message);
   if (name === "PlatformChanged") return refuse(message, EXIT_WRONG_USE);
   if (code === "EADDRINUSE") {
     return refuse(

@@ -1,17 +1,23 @@
+import { hostname } from "node:os";
+import { resolve } from "node:path";
 import pino from "pino";
 import { Counter, Registry } from "prom-client";
 import { OpenedParts } from "../lib/opened-parts.ts";
+import { endingProcess } from "../lib/thread.ts";
 import { openEmbeddedCases } from "./embedded/embedded-cases.ts";
 import { openEmbeddedData, type EmbeddedOptions } from "./embedded/embedded-data.ts";
 import { FileWatch } from "./embedded/file-watch.ts";
 import type { PostgresSettings } from "./postgres/postgres-address.ts";
 import { openAllPostgresCases, openPostgresCases } from "./postgres/postgres-cases.ts";
+import { holdServiceLease } from "./postgres/service-lease.ts";
 import { readPosition } from "./sqlite/cases/rule-tables.ts";
 import { openKeyDatabase } from "./sqlite/key-database.ts";
 import type { Layout } from "./files/layout.ts";
 import { lockDataFolder } from "./embedded/lock.ts";
 import { openStateDatabase } from "./sqlite/state-database.ts";
+import type { AlertStore } from "./ports/alert-store.ts";
 import type { KeyStore } from "./ports/key-store.ts";
+import type { Fence } from "./ports/lease-store.ts";
 import type { CasePart, DataPart, MissingDay, Store } from "./ports/store.ts";
 
 // Opens the store, or parts of it for the command line.
@@ -38,6 +44,16 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     const cases = postgres
       ? { ...postgres, rules: data.platformWord.around(postgres.rules), goneFiles: async () => [] }
       : await openEmbeddedCases({ dataDir, registry, log, now }, data, opened);
+    const held =
+      postgres &&
+      (await holdServiceLease({
+        leases: postgres.leases,
+        // The folder is locked: no other process on this machine has it.
+        holder: `${hostname()}:${resolve(dataDir)}`,
+        onLost: endingProcess("the lease of the database"),
+        log,
+      }));
+    if (held) opened.add(() => held.close());
     await data.start();
     const watch = new FileWatch({
       findGone: async () => (await Promise.all([data.goneFiles(), cases.goneFiles()])).flat(),
@@ -57,11 +73,20 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     });
     const checks = [data, cases, watch];
     const check = async () => void (await Promise.all(checks.map((part) => part.check())));
-    return composeStore(cases, data, { check, close: () => opened.close() });
+    const alerts = held ? fencedAlerts(cases.alerts, held.lease) : cases.alerts;
+    return composeStore({ ...cases, alerts }, data, { check, close: () => opened.close() });
   } catch (error) {
     await opened.abandon(log);
     throw error;
   }
+}
+
+/** Detection commits only while the service holds the database. */
+function fencedAlerts(alerts: AlertStore, fence: Fence): AlertStore {
+  return {
+    ...alerts,
+    commit: ({ detected, ...changes }) => alerts.commit({ ...changes, detected: detected && { ...detected, fence } }),
+  };
 }
 
 function composeStore(cases: CasePart, data: DataPart, rest: Pick<Store, "check" | "close">): Store {

@@ -59,7 +59,7 @@ interface NewRow {
   readonly words: string | undefined;
 }
 
-export async function lockAlerts(transaction: PostgresQueries): Promise<AlertCounters> {
+async function lockAlerts(transaction: PostgresQueries): Promise<AlertCounters> {
   const [counters] = await transaction.query<AlertCounters>(
     "SELECT last_change AS change, last_feed AS feed, last_seq AS seq FROM alert_counters FOR UPDATE",
   );
@@ -150,8 +150,23 @@ function cellsText(alert: AlertSummary, before?: string): string {
   const { status, severity, assignee, resolution, firstEventAt, lastEventAt, eventCount } = all;
   const { firstAcknowledgedAt, resolvedAt, tags, entities, threatScore } = all;
   return JSON.stringify({
-    ...{ ruleName, source, createdAt, groupField, groupValue, status, severity, assignee, resolution, firstEventAt },
-    ...{ lastEventAt, eventCount, firstAcknowledgedAt, resolvedAt, tags, entities, threatScore },
+    ruleName,
+    source,
+    createdAt,
+    groupField,
+    groupValue,
+    status,
+    severity,
+    assignee,
+    resolution,
+    firstEventAt,
+    lastEventAt,
+    eventCount,
+    firstAcknowledgedAt,
+    resolvedAt,
+    tags,
+    entities,
+    threatScore,
   });
 }
 

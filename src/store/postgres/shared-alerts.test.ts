@@ -237,7 +237,7 @@ describeWithPostgres("alerts of nodes that share PostgreSQL", () => {
       const put = await Promise.allSettled([here.rules.put(rule), there.rules.put({ ...rule, id: `rule_${round}_b` })]);
       expect(put.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
       expect(put.find(({ status }) => status === "rejected")).toHaveProperty("reason.kind", "name_taken");
-      const [stored] = (await there.rules.list()).filter(({ name }) => name === rule.name);
+      const stored = (await there.rules.list()).find(({ name }) => name === rule.name);
       const edits = await Promise.allSettled(
         [here, there].map((node, i) => node.rules.put({ ...stored!, revision: 2, description: `${i}` })),
       );
