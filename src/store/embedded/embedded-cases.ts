@@ -41,8 +41,15 @@ export async function openEmbeddedCases(
   opened.add(() => keys.close());
   const cases = await openCaseDatabase({ dataDir, registry, now });
   opened.add(() => cases.close());
+  const leases = embeddedLeases();
   return {
-    alerts: cases.alerts,
+    alerts: {
+      ...cases.alerts,
+      commit: async (changes) => {
+        if (changes.detected?.fence) await leases.check(changes.detected.fence);
+        return cases.alerts.commit(changes);
+      },
+    },
     rules: platformWord.around(cases.rules),
     detection: cases.detection,
     notifications: cases.notifications,
@@ -54,7 +61,7 @@ export async function openEmbeddedCases(
     lists: state.lists,
     reputations: state.reputations,
     retention: { notes: async () => state.retention, save: async (notes) => state.saveRetention(notes) },
-    leases: embeddedLeases(),
+    leases,
     dueAlerts: (beforeMs) => cases.dueAlerts(beforeMs),
     refused: async () => cases.refused,
     goneFiles: async () => [...keys.goneFiles, ...(await cases.goneFiles())],

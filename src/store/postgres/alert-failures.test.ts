@@ -154,3 +154,36 @@ describeWithPostgres("commits of alerts to a PostgreSQL that fails", () => {
     );
   });
 });
+
+describeWithPostgres("a failover that loses commits", () => {
+  test("leaves no trace of them in the index of a node, although others have their numbers now", async () => {
+    const opened = new OpenedParts();
+    try {
+      const primary = await startPostgres({ isDurable: true });
+      opened.add(() => primary.end());
+      const standby = await startPostgres({ standbyOf: primary });
+      opened.add(() => standby.end());
+      const url = `postgres://tocsin@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/postgres`;
+      const settings = postgresSettings(url, { connectSeconds: 5 });
+      const { alerts } = await openAllPostgresCases({ settings, registry: new Registry(), log }, opened);
+      const [kept, lost, next] = ["alt_kept", "alt_lost", "alt_next"].map((id) => newAlert({ id }));
+      const listed = async () => (await alerts.ids({}, 9)).ids.toSorted();
+      const commit = (alert: Alert) => alerts.commit({ alerts: [alert], timeline: [] });
+      await commit(kept!);
+      const database = new PostgresDatabase({ settings, registry: new Registry(), log });
+      opened.add(() => database.close());
+      const behind = "SELECT 1 FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()";
+      await expect.poll(async () => (await database.query(behind)).length).toBe(1);
+      await standby.kill();
+      await commit(lost!);
+      expect(await listed()).toEqual(["alt_kept", "alt_lost"]);
+      await primary.kill();
+      await standby.start();
+      standby.promote();
+      await expect.poll(() => commit(next!).catch(() => undefined), { timeout: 20_000 }).toBeDefined();
+      expect(await listed()).toEqual(["alt_kept", "alt_next"]);
+    } finally {
+      await opened.close();
+    }
+  });
+});

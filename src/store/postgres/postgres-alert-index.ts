@@ -11,6 +11,8 @@ import type { PostgresDatabase, PostgresQueries } from "./postgres-database.ts";
 // sees every change that was committed before it was asked, by whichever node.
 
 const ROWS_AT_ONCE = 2000;
+/** Numbers of the feed that are read at once; those of alerts that changed again since have no row. */
+const NUMBERS_AT_ONCE = 2000;
 
 /** A row of the feed; without an id, the alert is gone. */
 interface FedAlert {
@@ -79,12 +81,10 @@ export class IndexedAlerts {
     this.#seqs[slot] = seq;
   }
 
-  /** Rows are in the order of the feed. Those that are known already are passed over. */
-  apply(rows: readonly FedAlert[]): void {
+  /** Rows are in the order of the feed, and are all that it has up to this number. */
+  apply(rows: readonly FedAlert[], upTo: number): void {
     const gone: number[] = [];
-    for (const { feed, seq, id, cells } of rows) {
-      if (feed <= this.#feed) continue;
-      this.#feed = feed;
+    for (const { seq, id, cells } of rows) {
       const slot = this.#slotsBySeq.get(seq);
       if (id === null) {
         if (slot !== undefined) gone.push(this.#forget(seq, slot));
@@ -95,6 +95,7 @@ export class IndexedAlerts {
       } else this.columns.change(toCells(cells, slot));
     }
     this.#remove(gone);
+    this.#feed = upTo;
   }
 
   #forget(seq: number, slot: number): number {
@@ -164,12 +165,12 @@ interface FeedState {
 /** A server that was promoted, or restored, continues under another timeline. */
 const HISTORY = "left(pg_walfile_name(pg_current_wal_lsn()), 8)";
 
+/** Bounds on both sides: with one alone, a planner without statistics would rather sort all alerts. */
+const FED = `feed > $1 AND feed <= $1 + ${NUMBERS_AT_ONCE}`;
 const CATCH_UP = `SELECT last_feed, forgotten_feed, ${HISTORY} AS history, fed.*
-  FROM alert_counters LEFT JOIN LATERAL (
-    (SELECT feed, seq, id, cells FROM alerts WHERE feed > $1 ORDER BY feed LIMIT ${ROWS_AT_ONCE})
-    UNION ALL
-    (SELECT feed, seq, NULL, '' FROM alert_removals WHERE feed > $1 ORDER BY feed LIMIT ${ROWS_AT_ONCE})
-    ORDER BY feed LIMIT ${ROWS_AT_ONCE}) AS fed ON true
+  FROM (SELECT last_feed, forgotten_feed FROM alert_counters LIMIT 1) AS counters LEFT JOIN LATERAL (
+    SELECT feed, seq, id, cells FROM alerts WHERE ${FED}
+    UNION ALL SELECT feed, seq, NULL, '' FROM alert_removals WHERE ${FED}) AS fed ON true
   ORDER BY fed.feed`;
 
 export class PostgresAlertIndex {
@@ -219,9 +220,9 @@ export class PostgresAlertIndex {
         this.#indexed = await loadAlertIndex(this.#database);
         return;
       }
-      if (rows[0]!.feed === null) return;
-      indexed.apply(rows as FedAlert[]);
-      if (rows.length < ROWS_AT_ONCE) return;
+      const upTo = Math.min(last, indexed.feed + NUMBERS_AT_ONCE);
+      indexed.apply(rows[0]!.feed === null ? [] : (rows as FedAlert[]), upTo);
+      if (upTo === last) return;
     }
   }
 }

@@ -146,10 +146,8 @@ function withStoredEntities(alert: AlertSummary, { document }: KnownAlert): Aler
 function cellsText(alert: AlertSummary, before?: string): string {
   const { slot: _slot, ...all } = cellsOf(alert, 0);
   const first = before === undefined ? all : (JSON.parse(before) as typeof all);
-  const { ruleName, source, createdAt, groupField, groupValue } = first;
-  const { status, severity, assignee, resolution, firstEventAt, lastEventAt, eventCount } = all;
-  const { firstAcknowledgedAt, resolvedAt, tags, entities, threatScore } = all;
   return JSON.stringify({
+<<<<<<< HEAD
     ruleName,
     source,
     createdAt,
@@ -167,6 +165,25 @@ function cellsText(alert: AlertSummary, before?: string): string {
     tags,
     entities,
     threatScore,
+=======
+    ruleName: first.ruleName,
+    source: first.source,
+    createdAt: first.createdAt,
+    groupField: first.groupField,
+    groupValue: first.groupValue,
+    status: all.status,
+    severity: all.severity,
+    assignee: all.assignee,
+    resolution: all.resolution,
+    firstEventAt: all.firstEventAt,
+    lastEventAt: all.lastEventAt,
+    eventCount: all.eventCount,
+    firstAcknowledgedAt: all.firstAcknowledgedAt,
+    resolvedAt: all.resolvedAt,
+    tags: all.tags,
+    entities: all.entities,
+    threatScore: all.threatScore,
+>>>>>>> pgalerts
   });
 }
 

@@ -180,4 +180,15 @@ describeWithPostgres("the connections to PostgreSQL", () => {
     );
     await Promise.all(nodes.map((node) => node.close()));
   });
+
+  test("a database that does not store Unicode is refused in words", async () => {
+    const name = `${url.split("/").at(-1)}_ascii`;
+    await database.run(`CREATE DATABASE ${name} ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0`);
+    const settings = postgresSettings(url.replace(/[^/]+$/, name));
+    const ascii = new PostgresDatabase({ settings, registry: new Registry(), log: pino({ level: "silent" }) });
+    await expect(migratePostgres(ascii, [])).rejects.toThrow(
+      /has the encoding SQL_ASCII: create it with ENCODING 'UTF8'/,
+    );
+    await ascii.close();
+  });
 });

@@ -100,6 +100,8 @@ export class PostgresDatabase implements PostgresQueries {
       database,
       ssl: readTls(settings) ?? false,
       application_name: "tocsin",
+      // Compiling a statement takes longer than most of them run, and a planner without statistics does it often.
+      options: "-c jit=off",
       keepAlive: true,
       keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
       connectionTimeoutMillis: settings.connectSeconds * 1000,

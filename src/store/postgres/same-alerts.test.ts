@@ -99,7 +99,7 @@ const changed = fc.record(
 const born = fc.record({
   rule: fc.constantFrom(...NAMES).map((name) => ({ id: `rule_${name}`, name, description: "", tags: [] })),
   source: fc.constantFrom("custom", "platform_network"),
-  foldKey: fc.constantFrom("k", "key", "k\u0000", "other"),
+  foldKey: fc.constantFrom("k", "key", 'k\\"', "other"),
   group: fc.constantFrom(null, { field: "raw.user", value: "a\u0000b" }, { field: "raw.door", value: "Tür" }),
   createdAt: time,
 });

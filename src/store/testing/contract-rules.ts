@@ -4,6 +4,7 @@ import { DAY_MS } from "../../lib/time.ts";
 import type { Rule } from "../../model/rule.ts";
 import { plainRule } from "../../model/rule.fixture.ts";
 import type { DetectionProgress, SeenRow } from "../ports/detection-store.ts";
+import { LeaseLost } from "../ports/lease-store.ts";
 import { RuleConflict } from "../ports/rule-store.ts";
 import type { ContractContext } from "./contract.ts";
 import { newAlert } from "./new-alert.ts";
@@ -96,6 +97,23 @@ export function rulesContract({ store, reopen }: ContractContext): void {
       await reopen();
       expect(await store().detection.position()).toBe("evt_8");
       expect(await store().detection.seen()).toEqual([seen("rule_a", "g", 6, last), seen("rule_b", "", 7)]);
+    });
+
+    test("a detector whose lease is over stores nothing", async () => {
+      const acquire = async (holder: string) => (await store().leases.acquire("detection", holder, 600_000))!;
+      const fence = await acquire("one");
+      await note({ upTo: "evt_fenced", fence });
+      expect(await store().detection.position()).toBe("evt_fenced");
+      await store().leases.release(fence);
+      const next = await acquire("other");
+      const alert = newAlert();
+      const detected: DetectionProgress = { upTo: "evt_late", matches: [], seen: [], fence };
+      const late = store().alerts.commit({ alerts: [alert], timeline: [], detected });
+      await expect(late).rejects.toBeInstanceOf(LeaseLost);
+      expect(await store().alerts.get(alert.id)).toBeUndefined();
+      expect(await store().detection.position()).toBe("evt_fenced");
+      await note({ upTo: "evt_8", fence: next });
+      await store().leases.release(next);
     });
 
     test("a rule that starts over has seen nothing, and one that continues keeps what it saw", async () => {
