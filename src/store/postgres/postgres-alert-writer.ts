@@ -147,25 +147,6 @@ function cellsText(alert: AlertSummary, before?: string): string {
   const { slot: _slot, ...all } = cellsOf(alert, 0);
   const first = before === undefined ? all : (JSON.parse(before) as typeof all);
   return JSON.stringify({
-<<<<<<< HEAD
-    ruleName,
-    source,
-    createdAt,
-    groupField,
-    groupValue,
-    status,
-    severity,
-    assignee,
-    resolution,
-    firstEventAt,
-    lastEventAt,
-    eventCount,
-    firstAcknowledgedAt,
-    resolvedAt,
-    tags,
-    entities,
-    threatScore,
-=======
     ruleName: first.ruleName,
     source: first.source,
     createdAt: first.createdAt,
@@ -183,7 +164,6 @@ function cellsText(alert: AlertSummary, before?: string): string {
     tags: all.tags,
     entities: all.entities,
     threatScore: all.threatScore,
->>>>>>> pgalerts
   });
 }
 
