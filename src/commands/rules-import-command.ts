@@ -114,7 +114,7 @@ async function dryRunHere({ settings }: LoadedSettings): Promise<ImportTarget> {
   const { dataDir, platform, timezone } = settings;
   const builtins = loadBuiltinRules({ platform, timezone });
   try {
-    const rules = readStoredRules(dataDir);
+    const rules = await readStoredRules({ dataDir, postgres: postgresOf(settings) });
     const names = [...builtins, ...rules].map(({ name }) => name);
     return { rules, create: dryRunCreate(names), except: () => Promise.resolve([]) };
   } catch (error) {
@@ -155,7 +155,7 @@ async function withRulebook<Value>(
       await store.close();
     }
   } catch (error) {
-    if ((error as Error)?.name !== "DataFolderInUse") throw explainFailure(error, settings);
+    if (!["DataFolderInUse", "DatabaseInUse"].includes((error as Error)?.name)) throw explainFailure(error, settings);
     const message = `${(error as Error).message}\nWhile a service runs, import through it: --url <address> --key <key>`;
     throw new CommandFailure(message, EXIT_FAILED, { cause: error });
   }

@@ -10,11 +10,12 @@ import { FileWatch } from "./embedded/file-watch.ts";
 import type { PostgresSettings } from "./postgres/postgres-address.ts";
 import { openAllPostgresCases, openPostgresCases } from "./postgres/postgres-cases.ts";
 import { holdServiceLease } from "./postgres/service-lease.ts";
-import { readPosition } from "./sqlite/cases/rule-tables.ts";
+import { readPosition, readStoredRules as readEmbeddedRules } from "./sqlite/cases/rule-tables.ts";
 import { openKeyDatabase } from "./sqlite/key-database.ts";
 import type { Layout } from "./files/layout.ts";
 import { lockDataFolder } from "./embedded/lock.ts";
 import { openStateDatabase } from "./sqlite/state-database.ts";
+import type { Rule } from "../model/rule.ts";
 import type { AlertStore } from "./ports/alert-store.ts";
 import type { KeyStore } from "./ports/key-store.ts";
 import type { Fence } from "./ports/lease-store.ts";
@@ -24,7 +25,6 @@ import type { CasePart, DataPart, MissingDay, Store } from "./ports/store.ts";
 
 export { rebuildColumns } from "./embedded/embedded-data.ts";
 export { areKeysLost } from "./files/layout.ts";
-export { readStoredRules } from "./sqlite/cases/rule-tables.ts";
 export { postgresFileFaults } from "./postgres/postgres-address.ts";
 export { readPlatformWord } from "./embedded/platform-word.ts";
 
@@ -127,6 +127,17 @@ export async function openKeyStore({ dataDir, postgres }: StorePlaces): Promise<
   if (!postgres) return openKeyDatabase(dataDir);
   const { cases, close } = await openCasesAlone(postgres);
   return Object.assign(cases.keys, { close });
+}
+
+/** The stored rules alone, with or without a running server. */
+export async function readStoredRules({ dataDir, postgres }: StorePlaces): Promise<Rule[]> {
+  if (!postgres) return readEmbeddedRules(dataDir);
+  const { cases, close } = await openCasesAlone(postgres);
+  try {
+    return await cases.rules.list();
+  } finally {
+    await close();
+  }
 }
 
 /** Losses and retention, for the command line to show and confirm. */

@@ -63,10 +63,7 @@ async function openPostgres(
 }
 
 /** What commands use by themselves, without alerts. */
-export type PostgresCases = Omit<
-  CasePart,
-  "alerts" | "rules" | "detection" | "notifications" | "dueAlerts" | "refused"
->;
+export type PostgresCases = Omit<CasePart, "alerts" | "detection" | "notifications" | "dueAlerts" | "refused">;
 
 export async function openPostgresCases(options: PostgresCasesOptions, opened: OpenedParts): Promise<PostgresCases> {
   const { database, listener } = await openPostgres(options, opened);
@@ -79,12 +76,13 @@ export async function openAllPostgresCases(options: PostgresCasesOptions, opened
   const { database, listener } = await openPostgres(options, opened);
   const { close, ...alerts } = await openPostgresAlerts({ database, listener, registry, log, now });
   opened.add(close);
-  return { ...postgresCases(database, listener), ...alerts, rules: new PostgresRules(database) };
+  return { ...postgresCases(database, listener), ...alerts };
 }
 
 function postgresCases(database: PostgresDatabase, listener: PostgresListener): PostgresCases {
   const sessions = new PostgresSessions(database, listener);
   return {
+    rules: new PostgresRules(database),
     analysis: postgresAnalysis(database),
     keys: new PostgresKeys(database, listener, () => sessions.forget()),
     sessions,
