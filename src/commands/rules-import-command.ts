@@ -108,13 +108,13 @@ interface ImportTarget {
 
 /** Reads only: works beside a running service, and without a data folder. */
 async function dryRunHere({ settings }: LoadedSettings): Promise<ImportTarget> {
-  const { readRules } = await import("../store/open-store.ts");
+  const { readStoredRules } = await import("../store/open-store.ts");
   const { dryRunCreate } = await import("../detection/rules/rulebook.ts");
   const { loadBuiltinRules } = await import("../detection/rules/builtin.ts");
   const { dataDir, platform, timezone } = settings;
   const builtins = loadBuiltinRules({ platform, timezone });
   try {
-    const rules = await readRules({ dataDir, postgres: postgresOf(settings) });
+    const rules = await readStoredRules({ dataDir, postgres: postgresOf(settings) });
     const names = [...builtins, ...rules].map(({ name }) => name);
     return { rules, create: dryRunCreate(names), except: () => Promise.resolve([]) };
   } catch (error) {
@@ -156,7 +156,7 @@ async function withRulebook<Value>(
       await store.close();
     }
   } catch (error) {
-    if ((error as Error)?.name !== "DataFolderInUse") throw explainFailure(error, settings);
+    if (!["DataFolderInUse", "DatabaseInUse"].includes((error as Error)?.name)) throw explainFailure(error, settings);
     const message = `${(error as Error).message}\nWhile a service runs, import through it: --url <address> --key <key>`;
     throw new CommandFailure(message, EXIT_FAILED, { cause: error });
   }

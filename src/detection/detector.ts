@@ -35,7 +35,10 @@ const ATTEMPTS_PER_WARNING = 120;
 const SETTLE_MS_MAX = 2000;
 
 export interface DetectorOptions {
-  readonly events: Pick<EventEngine, "arrivals" | "lastArrival" | "lastArrivalBefore" | "scanLast">;
+  readonly events: Pick<
+    EventEngine,
+    "arrivals" | "lastArrival" | "lastKnownArrival" | "lastArrivalBefore" | "scanLast"
+  >;
   readonly progress: DetectionStore;
   readonly rulebook: Rulebook;
   /** Turns findings into alerts and commits the progress with them. */
@@ -113,7 +116,7 @@ export class Detector {
     await this.#turns.take(() => this.#warmUp(this.#options.rulebook.all()));
     if (this.#stop.signal.aborted) return;
     this.#isReady = true;
-    const lastBeforeStart = await this.#options.events.lastArrival();
+    const lastBeforeStart = await this.#lastArrival();
     const until = performance.now() + CATCH_UP_MS_MAX;
     this.#isBehind = () => later(this.#position, lastBeforeStart) !== this.#position && performance.now() < until;
     this.#ticking = this.#runTicks();
@@ -121,7 +124,7 @@ export class Detector {
       const events = chunk;
       await this.#turns.take(() => this.#process(events));
       const last = events.at(-1)!.place;
-      this.#lagSince = (await this.#options.events.lastArrival()) === last ? undefined : timeOfId(last);
+      this.#lagSince = (await this.#isLastKnown(last)) ? undefined : timeOfId(last);
       next = this.#nextArrivals();
     }
   }
@@ -138,10 +141,32 @@ export class Detector {
       } catch (error) {
         if (!(error instanceof StoreUnavailable)) throw error;
         this.#arrivals = undefined;
-        if (await this.#isBehindArrivals())
+        if (this.#position === null || !(await this.#isLastKnown(this.#position)))
           this.#lagSince ??= this.#position === null ? this.#now() : timeOfId(this.#position);
         await this.#backOff(attempt, error, "events cannot be read");
       }
+    }
+  }
+
+  /** Retries until the store answers. */
+  async #lastArrival(): Promise<string | null> {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await this.#options.events.lastArrival();
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable) || this.#stop.signal.aborted) throw error;
+        await this.#backOff(attempt, error, "the last event cannot be read");
+      }
+    }
+  }
+
+  /** True if no later event is known. A store that does not answer may have later ones. */
+  async #isLastKnown(place: string): Promise<boolean> {
+    try {
+      return (await this.#options.events.lastKnownArrival()) === place;
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      return false;
     }
   }
 
@@ -321,7 +346,11 @@ export class Detector {
     const { cut } = this.#metrics;
     const { signal } = this.#stop;
     await warmUpRules(rules, this.#position, {
-      events,
+      events: {
+        lastArrival: () => this.#lastArrival(),
+        lastArrivalBefore: (ms) => events.lastArrivalBefore(ms),
+        scanLast: (query, until) => events.scanLast(query, until),
+      },
       thread: this.#thread,
       backOff,
       cut,

@@ -1,8 +1,9 @@
-import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
+import { resolve } from "node:path";
 import pino from "pino";
 import { Counter, Registry } from "prom-client";
 import { OpenedParts } from "../lib/opened-parts.ts";
+import { endingProcess } from "../lib/thread.ts";
 import { openEmbeddedCases } from "./embedded/embedded-cases.ts";
 import { openEmbeddedData, takeFolder, type EmbeddedOptions } from "./embedded/embedded-data.ts";
 import { FileWatch } from "./embedded/file-watch.ts";
@@ -10,14 +11,17 @@ import { PlatformWord } from "./embedded/platform-word.ts";
 import { openOpenSearchData, unreadableDays, type OpenSearchSettings } from "./opensearch/opensearch-data.ts";
 import type { PostgresSettings } from "./postgres/postgres-address.ts";
 import { openAllPostgresCases, openPostgresCases } from "./postgres/postgres-cases.ts";
-import { readPosition, readStoredRules } from "./sqlite/cases/rule-tables.ts";
+import { holdServiceLease } from "./postgres/service-lease.ts";
+import { readPosition, readStoredRules as readEmbeddedRules } from "./sqlite/cases/rule-tables.ts";
 import { openKeyDatabase } from "./sqlite/key-database.ts";
 import { goneAmong, type GoneFile } from "./files/file-identity.ts";
 import type { Layout } from "./files/layout.ts";
 import { lockDataFolder } from "./embedded/lock.ts";
 import { openStateDatabase } from "./sqlite/state-database.ts";
 import type { Rule } from "../model/rule.ts";
+import type { AlertStore } from "./ports/alert-store.ts";
 import type { KeyStore } from "./ports/key-store.ts";
+import type { Fence } from "./ports/lease-store.ts";
 import type { CasePart, DataPart, MissingDay, Store } from "./ports/store.ts";
 
 // Opens the store, or parts of it for the command line.
@@ -81,8 +85,9 @@ async function openOnFolder(options: StoreOptions, opened: OpenedParts): Promise
   const position = async () => (postgres ? postgres.detection.position() : readPosition(dataDir));
   const data = await openEmbeddedData(options, opened, position);
   if (postgres) {
+    const held = await holdCases(postgres, options, opened);
     await data.start();
-    const cases = { ...postgres, rules: data.platformWord.around(postgres.rules) };
+    const cases = { ...held, rules: data.platformWord.around(held.rules) };
     return { cases, data, goneFiles: () => data.goneFiles() };
   }
   const cases = await openEmbeddedCases({ dataDir, registry, log, now }, data, opened);
@@ -100,7 +105,8 @@ async function openCluster(
   if (!options.postgres) throw new Error("OpenSearch needs PostgreSQL beside it");
   const lock = takeFolder(dataDir, opened);
   lock.sign();
-  const postgres = await openAllPostgresCases({ settings: options.postgres, registry, log, now }, opened);
+  const shared = await openAllPostgresCases({ settings: options.postgres, registry, log, now }, opened);
+  const postgres = await holdCases(shared, options, opened);
   const place = {
     place: `The database of postgres.url, with the events of ${indexPrefix} in OpenSearch,`,
     remedy: "use another database with postgres.url and another index_prefix",
@@ -113,7 +119,7 @@ async function openCluster(
       platform,
       arrivals: postgres.arrivals,
       leases: postgres.leases,
-      holder: holderName(),
+      holder: holderOf(dataDir),
       noteEvents: (events) => (word.isKept ? undefined : word.noteEvents(events)),
       registry,
       log,
@@ -126,8 +132,32 @@ async function openCluster(
   return { cases, data, goneFiles: async () => goneAmong([lock.identity]) };
 }
 
-/** Names this process to people who look at leases, and differs from that of any other. */
-const holderName = () => `${hostname()}, process ${process.pid}, ${randomUUID().slice(0, 8)}`;
+/** The folder is locked: no other process on this machine has it. */
+const holderOf = (dataDir: string) => `${hostname()}:${resolve(dataDir)}`;
+
+/** Cases that only one service at a time works on, which ends if another one has taken over. */
+async function holdCases<Cases extends CasePart>(
+  cases: Cases,
+  { dataDir, log }: StoreOptions,
+  opened: OpenedParts,
+): Promise<Cases> {
+  const held = await holdServiceLease({
+    leases: cases.leases,
+    holder: holderOf(dataDir),
+    onLost: endingProcess("the lease of the database"),
+    log,
+  });
+  opened.add(() => held.close());
+  return { ...cases, alerts: fencedAlerts(cases.alerts, held.lease) };
+}
+
+/** Detection commits only while the service holds the database. */
+function fencedAlerts(alerts: AlertStore, fence: Fence): AlertStore {
+  return {
+    ...alerts,
+    commit: ({ detected, ...changes }) => alerts.commit({ ...changes, detected: detected && { ...detected, fence } }),
+  };
+}
 
 function composeStore(cases: CasePart, data: DataPart, rest: Pick<Store, "check" | "close">): Store {
   return {
@@ -170,9 +200,9 @@ export async function openKeyStore({ dataDir, postgres }: StorePlaces): Promise<
   return Object.assign(cases.keys, { close });
 }
 
-/** The rules that people have made. Reads only: works beside a running service, and without a data folder. */
-export async function readRules({ dataDir, postgres }: StorePlaces): Promise<readonly Rule[]> {
-  if (!postgres) return readStoredRules(dataDir);
+/** The stored rules alone, with or without a running server. */
+export async function readStoredRules({ dataDir, postgres }: StorePlaces): Promise<Rule[]> {
+  if (!postgres) return readEmbeddedRules(dataDir);
   const { cases, close } = await openCasesAlone(postgres);
   try {
     return await cases.rules.list();

@@ -283,6 +283,10 @@ export class EmbeddedEvents implements EventEngine {
     return this.#journal.lastId;
   }
 
+  lastKnownArrival(): Promise<string | null> {
+    return this.lastArrival();
+  }
+
   async *project(query: Projection & TimeRange, signal: AbortSignal): AsyncIterable<ProjectedEvents> {
     if (signal.aborted) return;
     const number = this.#projections++;

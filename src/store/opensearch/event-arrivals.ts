@@ -111,6 +111,10 @@ export class EventArrivals {
     return placeOfEnd(await this.#log.lastBefore(ms));
   }
 
+  async lastKnown(): Promise<string | null> {
+    return placeOfEnd(await this.#log.head());
+  }
+
   /** Waits until the log has everything that was stored before the call. */
   async last(): Promise<string | null> {
     const wanted = (await this.#shards.progress()).filter(({ newest }) => newest >= 0);

@@ -247,6 +247,10 @@ export class OpenSearchEvents implements EventEngine {
     return this.#arrivals.last();
   }
 
+  lastKnownArrival(): Promise<string | null> {
+    return this.#arrivals.lastKnown();
+  }
+
   async removeBefore(ms: number): Promise<{ days: number; events: number }> {
     const all = await listDailyIndices(this.#client, this.#name, { toMs: ms });
     let days = 0;

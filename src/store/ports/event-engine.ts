@@ -121,6 +121,8 @@ export interface EventEngine {
    * resolved before the call are at this place or before it.
    */
   lastArrival(): Promise<string | null>;
+  /** The last place that `arrivals` would reach now. Events that were stored a moment ago may not have a place yet. */
+  lastKnownArrival(): Promise<string | null>;
   /** For engines that read columns fast; simulations use `scan` where it is missing. */
   project?(query: Projection & TimeRange, signal: AbortSignal): AsyncIterable<ProjectedEvents>;
   /** Removes whole UTC days that lie before this time. */

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import type { Arrival as ArrivedEvent } from "../../ports/event-engine.ts";
+import type { Arrival } from "../../ports/event-engine.ts";
 
 // Events in the order of arrival, for followers of the journal. The latest ones are kept in memory, so that a follower that
 // keeps up never reads a file.
@@ -11,24 +11,24 @@ const CHUNK_EVENTS_MAX = 2500;
 const CHUNK_CHARACTERS_MAX = 2 * 1024 * 1024;
 
 /** Ids rise in the order of arrival: they are the places. */
-export interface Arrival extends ArrivedEvent {
+export interface NumberedArrival extends Arrival {
   readonly seq: number;
 }
 
 interface ArrivalGroup {
   readonly lastSeq: number;
-  stored: readonly Arrival[] | undefined;
+  stored: readonly NumberedArrival[] | undefined;
 }
 
 /** Reads stored events after one sequence number and up to another from the files, in order, up to the given limits. */
-type ReadStored = (after: number, upTo: number, eventsMax: number, charactersMax: number) => Promise<Arrival[]>;
+type ReadStored = (after: number, upTo: number, eventsMax: number, charactersMax: number) => Promise<NumberedArrival[]>;
 
 export class Arrivals {
   readonly #read: ReadStored;
   readonly #settled = new EventTarget();
   /** Groups whose commit is in flight, in the order of their sequence numbers. */
   readonly #inFlight: ArrivalGroup[] = [];
-  #recent: Arrival[] = [];
+  #recent: NumberedArrival[] = [];
   #recentCharacters = 0;
   /** Every event after this one is in `recent`. */
   #recentAfter: number;
@@ -42,7 +42,7 @@ export class Arrivals {
   }
 
   /** Begins a group. The returned function ends it with the events that were stored. Groups may end in any order. */
-  begin(lastSeq: number): (stored: readonly Arrival[]) => void {
+  begin(lastSeq: number): (stored: readonly NumberedArrival[]) => void {
     const group: ArrivalGroup = { lastSeq, stored: undefined };
     this.#inFlight.push(group);
     return (stored) => {
@@ -58,7 +58,7 @@ export class Arrivals {
 
   /** Replaces the text of a stored event. */
   amend(seq: number, text: string): void {
-    const replaceIn = (arrivals: readonly Arrival[]) =>
+    const replaceIn = (arrivals: readonly NumberedArrival[]) =>
       arrivals.map((item) => (item.seq === seq ? { ...item, text } : item));
     for (const group of this.#inFlight) if (group.stored) group.stored = replaceIn(group.stored);
     const place = this.#placeAfter(seq - 1);
@@ -98,7 +98,7 @@ export class Arrivals {
     this.#recent = this.#recent.slice(dropped);
   }
 
-  async *follow(after: number, signal: AbortSignal): AsyncIterable<Arrival[]> {
+  async *follow(after: number, signal: AbortSignal): AsyncIterable<NumberedArrival[]> {
     // A follower may be ahead of a torn journal: it continues with the next stored event.
     let seq = Math.min(after, this.#settledSeq);
     while (!signal.aborted) {
@@ -137,7 +137,7 @@ export class Arrivals {
     return low;
   }
 
-  #recentFrom(seq: number): Arrival[] {
+  #recentFrom(seq: number): NumberedArrival[] {
     const low = this.#placeAfter(seq);
     let end = low;
     let characters = 0;

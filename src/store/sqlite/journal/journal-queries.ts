@@ -1,7 +1,7 @@
 import { responseCharactersMax, responsesCharactersMax } from "../../../lib/memory.ts";
 import { Thread, type ThreadResult } from "../../../lib/thread.ts";
 import { DAY_MS, startOfDay } from "../../../lib/time.ts";
-import type { Arrival as ArrivedEvent, StoredEvent } from "../../ports/event-engine.ts";
+import type { Arrival, StoredEvent } from "../../ports/event-engine.ts";
 import { QueryRefused, StoreUnavailable } from "../../ports/store-errors.ts";
 import type { QueryContext } from "../../ports/query-context.ts";
 import { QueryLanes } from "../../queries/query-lanes.ts";
@@ -9,7 +9,7 @@ import { readEventId } from "../../files/event-id.ts";
 import { asStoreError } from "../../files/store-failure.ts";
 import type { Layout } from "../../files/layout.ts";
 import type { Term, TextSearch } from "../../search/text-search.ts";
-import type { Arrival } from "./arrivals.ts";
+import type { NumberedArrival } from "./arrivals.ts";
 import type { Days } from "./journal-days.ts";
 import type { ListPlace } from "./list-position.ts";
 import type { CountPart, PagePart, FoundRow, DaySpan } from "./day-search.ts";
@@ -66,7 +66,7 @@ export class JournalQueries {
   }
 
   /** The next arrivals, merged from all days. An incomplete part of a day limits the others: later events have to wait. */
-  async arrivals(after: number, upTo: number, eventsMax: number, charactersMax: number): Promise<Arrival[]> {
+  async arrivals(after: number, upTo: number, eventsMax: number, charactersMax: number): Promise<NumberedArrival[]> {
     const days = this.#days.list().filter((day) => this.#days.lastSeqOf(day) > after);
     const parts = await Promise.all(
       days.map((day) => this.#call(this.#reader, "arrivals", day, after, upTo, eventsMax, charactersMax)),
@@ -346,7 +346,7 @@ const ID_START = 7;
 const ID_LENGTH = 36;
 
 /** Ids rise in the order of arrival: they are the places. */
-export function arrivalOf(text: string): ArrivedEvent {
+export function arrivalOf(text: string): Arrival {
   const id = idOfText(text);
   return { id, text, place: id };
 }

@@ -11,7 +11,7 @@ import { notStored } from "../../files/store-failure.ts";
 import type { GoneFile } from "../../files/file-identity.ts";
 import { eventWords } from "../../search/indexed-words.ts";
 import { Amendments } from "./amendments.ts";
-import { Arrivals, type Arrival } from "./arrivals.ts";
+import { Arrivals, type NumberedArrival } from "./arrivals.ts";
 import { Days } from "./journal-days.ts";
 import { eventText, groupByDay, type DayEvents, type Prepared, type PendingAppend } from "./commit-group.ts";
 import type { CheckpointerApi } from "./checkpointer-thread.ts";
@@ -149,7 +149,7 @@ export class Journal {
   }
 
   /** Stored events after this sequence number in the order of arrival, then new ones. */
-  follow(after: number, signal: AbortSignal): AsyncIterable<Arrival[]> {
+  follow(after: number, signal: AbortSignal): AsyncIterable<NumberedArrival[]> {
     return this.#arrivals.follow(after, signal);
   }
 
