@@ -37,7 +37,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "store/postgres",
     "store/opensearch",
   ],
-  "store/opensearch": ["lib", "model", "store/ports", "store/queries", "store/search"],
+  "store/opensearch": ["lib", "model", "store/ports", "store/files", "store/queries", "store/search"],
   collectors: ["lib", "model"],
   flows: ["lib", "model", "collectors"],
   exports: ["lib", "model", "store/ports"],

@@ -32,7 +32,7 @@ import { newestFirst, type ListPlace } from "../sqlite/journal/list-position.ts"
 import type { DaySpan } from "../sqlite/journal/day-search.ts";
 import { cancellable, type WithoutContext } from "../queries/queries-in-flight.ts";
 import { TimeSlices } from "../queries/time-slices.ts";
-import { FieldTally } from "./field-tally.ts";
+import { FieldTally } from "../queries/field-tally.ts";
 import type { PlatformWord } from "./platform-word.ts";
 import type { DiskSpaceProbe } from "./disk-space-probe.ts";
 import type { Manifest } from "../sqlite/manifest.ts";

@@ -4,7 +4,7 @@ import { Counter, type Registry } from "prom-client";
 import { DAY_MS } from "../../lib/time.ts";
 import type { ArrivalLog, ArrivalRange, ShardPosition } from "../ports/arrival-log.ts";
 import { LeaseLost, type Fence } from "../ports/lease-store.ts";
-import { amended, numbered, unamended, type EventShards, type ShardProgress } from "./event-shards.ts";
+import { amended, keyOf, numbered, unamended, type EventShards, type ShardProgress } from "./event-shards.ts";
 
 // Adds to the log of arrivals which numbers of the shards have become complete. One node does, by lease.
 
@@ -131,5 +131,3 @@ export class ArrivalSequencer {
     });
   }
 }
-
-const keyOf = ({ incarnation, shard }: { incarnation: string; shard: number }) => `${incarnation} ${shard}`;

@@ -31,7 +31,7 @@ interface AggregationScope {
   readonly platform: string;
 }
 
-type Compute<Kind extends AggregationKind> = (
+type ComputeEvents<Kind extends AggregationKind> = (
   aggregation: AggregationOf<Kind>,
   scope: AggregationScope,
 ) => Promise<AggregationResult>;
@@ -51,10 +51,10 @@ export async function aggregateEvents(
 }
 
 function aggregateOne(aggregation: Aggregation, scope: AggregationScope): Promise<AggregationResult> {
-  return (COMPUTE[aggregation.kind] as Compute<AggregationKind>)(aggregation, scope);
+  return (COMPUTE[aggregation.kind] as ComputeEvents<AggregationKind>)(aggregation, scope);
 }
 
-const COMPUTE: PerAggregation<{ [Kind in AggregationKind]: Compute<Kind> }> = {
+const COMPUTE: PerAggregation<{ [Kind in AggregationKind]: ComputeEvents<Kind> }> = {
   count: async ({ field }, { view, query }) => ({
     value: await countEvents(view, field === undefined ? query : both(query, hasField(field))),
   }),

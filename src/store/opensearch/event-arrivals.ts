@@ -9,7 +9,7 @@ import { boundsOf } from "./event-condition.ts";
 import { makePlace, readPlace, type ArrivalPlace } from "./event-place.ts";
 import { ALL, both, isExact, withPartial, type Query } from "./event-query.ts";
 import { textOf } from "./event-search.ts";
-import { numbered, numberOf, type EventShards } from "./event-shards.ts";
+import { keyOf, numbered, numberOf, type EventShards } from "./event-shards.ts";
 
 // Reads events in the order of the log of arrivals.
 
@@ -117,23 +117,22 @@ export class EventArrivals {
 
   /** Waits until the log has everything that was stored before the call. */
   async last(): Promise<string | null> {
-    const wanted = (await this.#shards.progress()).filter(({ newest }) => newest >= 0);
-    const isCovered = async () => {
-      const next = new Map(
-        (await this.#log.positions()).map((item) => [`${item.incarnation} ${item.shard}`, item.next]),
-      );
-      return wanted.every(({ incarnation, shard, newest }) => (next.get(`${incarnation} ${shard}`) ?? 0) > newest);
-    };
+    let wanted = (await this.#shards.progress()).filter(({ newest }) => newest >= 0);
     const news = new Notice(this.#log);
     const until = performance.now() + LAST_MS_MAX;
     try {
       for (;;) {
         news.clear();
-        if (await isCovered()) return placeOfEnd(await this.#log.head());
+        const next = new Map((await this.#log.positions()).map((position) => [keyOf(position), position.next]));
+        wanted = wanted.filter((shard) => (next.get(keyOf(shard)) ?? 0) <= shard.newest);
+        if (wanted.length === 0) return placeOfEnd(await this.#log.head());
         if (performance.now() > until)
           throw new StoreUnavailable("failed", "no node continues the order of arrival: try again later");
         await this.#log.request();
         await news.wait(LAST_LOOK_MS);
+        // Nobody can follow a day that retention has removed meanwhile.
+        const stored = new Set((await this.#shards.progress()).map(keyOf));
+        wanted = wanted.filter((shard) => stored.has(keyOf(shard)));
       }
     } finally {
       news.close();

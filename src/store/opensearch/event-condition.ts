@@ -13,6 +13,7 @@ import {
 } from "../../model/condition.ts";
 import { ANY_FIELD, ANY_RAW_FIELD, isTopField } from "../../model/field.ts";
 import { globPieces } from "../../model/glob.ts";
+import { requiredLiterals } from "../../model/required-literals.ts";
 import { FLAG_CUT } from "./event-documents.ts";
 import {
   ALL,
@@ -23,6 +24,7 @@ import {
   exactly,
   isExact,
   literal,
+  looseLiteral,
   NONE,
   noneOf,
   not,
@@ -159,6 +161,8 @@ function onSubject(test: FieldTest, subject: Subject): Bounds {
       );
       return textBounds(subject, globs, true);
     }
+    case "regex":
+      return regexBounds(test, subject);
     case "cidr":
       return networkBounds(
         listed(value).map((network) => parseCidr(String(network))!),
@@ -230,6 +234,7 @@ function textBounds(subject: Subject, patterns: readonly string[], seesAll: bool
     may: either(found.may, subject.cut),
     must: both(found.must, not(subject.cut)),
     readsTerms: found.readsTerms,
+    isOpen: found.isOpen,
   };
 }
 
@@ -238,7 +243,19 @@ function patternBounds(subject: Subject, patterns: readonly string[]): Bounds {
   const queries = [...new Set(patterns)].map((pattern) => regexp(field, leadPattern + pattern));
   const known = queries.filter((query) => query !== undefined);
   if (known.length === queries.length) return exactly(either(...known), isTyped);
-  return { may: subject.exists.may, must: either(...known), readsTerms: isTyped };
+  return { may: subject.exists.may, must: either(...known), readsTerms: isTyped, isOpen: true };
+}
+
+/** Every match of a pattern contains one of its literals, if it has any; the event itself decides. */
+function regexBounds({ value, ignoreCase }: FieldTest, subject: Subject): Bounds {
+  const literals = listed(value).map((pattern) => requiredLiterals(String(pattern), ignoreCase)[0] ?? [""]);
+  if (literals.flat().includes("")) return unknown(subject.exists.may, subject.isTyped);
+  const found = textBounds(
+    subject,
+    literals.flat().map((text) => `.*${looseLiteral(text)}.*`),
+    true,
+  );
+  return unknown(found.may, subject.isTyped);
 }
 
 function numberBounds(name: "gt" | "gte" | "lt" | "lte", value: number | bigint, subject: Subject): Bounds {

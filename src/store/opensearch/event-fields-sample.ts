@@ -1,6 +1,6 @@
 import type { FieldFilter } from "../ports/event-engine.ts";
 import type { EventFields } from "../ports/event-fields.ts";
-import { FieldTally } from "../embedded/field-tally.ts";
+import { FieldTally } from "../queries/field-tally.ts";
 import { TimeSlices } from "../queries/time-slices.ts";
 import { both, filterQuery, term } from "./event-query.ts";
 import { NEWEST_FIRST, textOf, totalOf, type EventSearch } from "./event-search.ts";

@@ -16,10 +16,22 @@ export interface Bounds {
   readonly must: Query;
   /** An event whose terms are not complete may match in spite of them. */
   readonly readsTerms: boolean;
+  /** OpenSearch cannot evaluate a part of it, so that events between the two are likely. */
+  readonly isOpen: boolean;
 }
 
-export const exactly = (query: Query, readsTerms: boolean): Bounds => ({ may: query, must: query, readsTerms });
-export const unknown = (may: Query, readsTerms: boolean): Bounds => ({ may, must: NONE, readsTerms });
+export const exactly = (query: Query, readsTerms: boolean): Bounds => ({
+  may: query,
+  must: query,
+  readsTerms,
+  isOpen: false,
+});
+export const unknown = (may: Query, readsTerms: boolean): Bounds => ({
+  may,
+  must: NONE,
+  readsTerms,
+  isOpen: true,
+});
 export const isExact = ({ may, must }: Bounds) => may === must;
 
 export const both = (...parts: readonly Query[]): Query => {
@@ -47,29 +59,31 @@ const PARTIAL = term("flags", FLAG_PARTIAL);
 
 export function allOf(parts: readonly Bounds[]): Bounds {
   const readsTerms = parts.some((part) => part.readsTerms);
+  const isOpen = parts.some((part) => part.isOpen);
   const may = both(...parts.map((part) => part.may));
   return parts.every(isExact)
     ? exactly(may, readsTerms)
-    : { may, must: both(...parts.map((part) => part.must)), readsTerms };
+    : { may, must: both(...parts.map((part) => part.must)), readsTerms, isOpen };
 }
 
 export function anyOf(parts: readonly Bounds[]): Bounds {
   const readsTerms = parts.some((part) => part.readsTerms);
+  const isOpen = parts.some((part) => part.isOpen);
   const may = either(...parts.map((part) => part.may));
   return parts.every(isExact)
     ? exactly(may, readsTerms)
-    : { may, must: either(...parts.map((part) => part.must)), readsTerms };
+    : { may, must: either(...parts.map((part) => part.must)), readsTerms, isOpen };
 }
 
 export function noneOf(part: Bounds): Bounds {
   const must = not(part.may);
-  return isExact(part) ? exactly(must, part.readsTerms) : { may: not(part.must), must, readsTerms: part.readsTerms };
+  return isExact(part) ? exactly(must, part.readsTerms) : { ...part, may: not(part.must), must };
 }
 
 /** The bounds with events whose terms are not complete. */
 export function withPartial(bounds: Bounds): Bounds {
   if (!bounds.readsTerms) return bounds;
-  return { may: either(bounds.may, PARTIAL), must: both(bounds.must, not(PARTIAL)), readsTerms: false };
+  return { ...bounds, may: either(bounds.may, PARTIAL), must: both(bounds.must, not(PARTIAL)), readsTerms: false };
 }
 
 export function rangeQuery({ fromMs, toMs }: TimeRange): Query {
@@ -94,6 +108,11 @@ export function literal(text: string, ignoreCase = false): string {
   let pattern = "";
   for (const char of text.toWellFormed()) pattern += ignoreCase ? caseClass(char) : escaped(char);
   return pattern;
+}
+
+/** The same for a text of `guardText`, which stands for more spellings. */
+export function looseLiteral(text: string): string {
+  return [...text].map((char) => (char === "s" ? `(${caseClass("s")}|ſ)` : caseClass(char))).join("");
 }
 
 const escaped = (char: string) => (/^[a-z0-9\u0080-\u{10ffff}]$/iu.test(char) ? char : `\\${char}`);

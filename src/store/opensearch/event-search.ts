@@ -94,16 +94,22 @@ export class EventSearch {
   }
 
   async openPoint(range: TimeRange): Promise<{ view: EventView; close: () => void }> {
-    const indices = await listDailyIndices(this.#client, this.#name, range, this.#signal);
-    if (indices.length === 0) return { view: async () => NO_EVENTS, close: () => undefined };
-    const names = indices.length > NAMED_INDICES_MAX ? `${this.#name}-2*` : indices.map(({ index }) => index).join(",");
+    const names = await this.#namesIn(range);
     const keepAlive = `${POINT_IN_TIME_MINUTES}m`;
-    const { pit_id: id } = await this.#client.send<{ pit_id: string }>(this.#kind, {
+    const answer = await this.#client.send<{ pit_id?: string; error?: OpenSearchCause }>(this.#kind, {
       method: "POST",
-      path: `/${names}/_search/point_in_time`,
+      path: `/${names || `${this.#name}-2*`}/_search/point_in_time`,
       query: { keep_alive: keepAlive, allow_partial_pit_creation: false },
       signal: this.#signal,
+      // What OpenSearch answers if there is no index.
+      ignore: [400],
     });
+    const id = answer.pit_id;
+    if (id === undefined) {
+      const indices = await listDailyIndices(this.#client, this.#name, range, this.#signal);
+      if (indices.length === 0) return { view: async () => NO_EVENTS, close: () => undefined };
+      throw toStoreError(describeCause(answer.error ?? {}, 400), answer.error, true);
+    }
     const batch = new SearchBatch((bodies) =>
       this.#many(bodies.map((body) => ({ ...body, pit: { id, keep_alive: keepAlive } }))),
     );
@@ -116,6 +122,13 @@ export class EventSearch {
           .catch(() => undefined);
       },
     };
+  }
+
+  /** The indices of a range; an empty text for all, or if there are none. */
+  async #namesIn(range: TimeRange): Promise<string> {
+    if (range.fromMs === undefined && range.toMs === undefined) return "";
+    const indices = await listDailyIndices(this.#client, this.#name, range, this.#signal);
+    return indices.length > NAMED_INDICES_MAX ? "" : indices.map(({ index }) => index).join(",");
   }
 
   async #many(bodies: readonly EventSearchBody[]): Promise<EventAnswer[]> {

@@ -110,6 +110,10 @@ export class EventShards {
   }
 }
 
+export function keyOf({ incarnation, shard }: ArrivalShard): string {
+  return `${incarnation} ${shard}`;
+}
+
 const AMENDED: Query = { exists: { field: "first_seq" } };
 
 /** Events that were not amended and have a number in the range. */

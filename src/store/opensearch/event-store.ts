@@ -2,7 +2,7 @@ import { parseExact } from "../../lib/exact-json.ts";
 import { DAY_MS, startOfDay } from "../../lib/time.ts";
 import type { Event } from "../../model/event.ts";
 import { readEventId } from "../files/event-id.ts";
-import { amendedText, eventText } from "../sqlite/journal/commit-group.ts";
+import { amendedText, eventText } from "../files/event-text.ts";
 import type { Amendment, NewEvent, StoredEvent } from "../ports/event-engine.ts";
 import { StoreUnavailable } from "../ports/store-errors.ts";
 import { createDocuments, type NewDocument } from "./bulk.ts";

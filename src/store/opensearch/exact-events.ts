@@ -10,7 +10,7 @@ const TESTED_EVENTS_MAX = 200_000;
 const PAGE_EVENTS = 500;
 
 /** Some of the events have to be tested. */
-class Undecided extends Error {}
+class EventsUndecided extends Error {}
 
 /**
  * Asks for all events that may match. If OpenSearch can decide about each of them, as it mostly can, the answer is that of
@@ -25,17 +25,17 @@ export async function askOnce<T>(
 ): Promise<T> {
   const whole = withPartial(bounds);
   if (isExact(whole)) return ask(view, both(scope, whole.may));
-  if (whole.must === NONE) return test();
+  if (whole.isOpen) return test();
   const undecided = { filter: not(whole.must) };
   const checked: EventView = async (body) => {
     const answer = await view({ ...body, aggs: { undecided } });
-    if ((answer.aggregations?.["undecided"]?.doc_count ?? 0) > 0) throw new Undecided();
+    if ((answer.aggregations?.["undecided"]?.doc_count ?? 0) > 0) throw new EventsUndecided();
     return answer;
   };
   try {
     return await ask(checked, both(scope, whole.may));
   } catch (error) {
-    if (error instanceof Undecided) return test();
+    if (error instanceof EventsUndecided) return test();
     throw error;
   }
 }

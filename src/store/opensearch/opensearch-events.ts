@@ -28,7 +28,7 @@ import { aggregateEvents } from "./event-aggregations.ts";
 import type { EventArrivals } from "./event-arrivals.ts";
 import { boundsOf } from "./event-condition.ts";
 import { eventTemplate, tokenTerm } from "./event-documents.ts";
-import { searchEntities } from "./event-entities.ts";
+import { searchEntities } from "./entity-matches.ts";
 import { sampleFields } from "./event-fields-sample.ts";
 import { ALL, both, filterQuery, isExact, rangeQuery, term, withPartial, type Query } from "./event-query.ts";
 import { EventSearch, NEWEST_FIRST, pagesOf, textOf, totalOf, type EventHit, type EventView } from "./event-search.ts";

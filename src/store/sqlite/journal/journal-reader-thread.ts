@@ -16,7 +16,7 @@ import {
   type FoundRow,
   type DaySpan,
 } from "./day-search.ts";
-import { isEventText } from "./commit-group.ts";
+import { isEventText } from "../../files/event-text.ts";
 import type { ListPlace } from "./list-position.ts";
 
 // A thread that reads the journal. Each call reads one day; the caller iterates over days.

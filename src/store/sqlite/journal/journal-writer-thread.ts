@@ -8,7 +8,8 @@ import { FileIdentity, goneAmong, SqliteIdentity, type GoneFile } from "../../fi
 import { addedWords } from "../../search/indexed-words.ts";
 import { dayFile, listDays, type Layout } from "../../files/layout.ts";
 import { BLOCK_SHIFT, openDayForWriting, removeDayFile, WordsMerger } from "./day-file.ts";
-import { amendedText, type DayGroup } from "./commit-group.ts";
+import { amendedText } from "../../files/event-text.ts";
+import type { DayGroup } from "./commit-group.ts";
 
 // The only thread that writes events, one group of one day at a time.
 
