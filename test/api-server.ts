@@ -49,6 +49,8 @@ export interface TestServer {
 
 export interface TestOptions extends AppOptions {
   readonly settings?: Partial<Settings>;
+  /** Keeps cases in PostgreSQL and data in OpenSearch; also for all servers with TOCSIN_TEST_STORE=cluster. */
+  readonly usesCluster?: boolean;
 }
 
 /** The same part with some methods replaced; the others still run on the original. */
@@ -61,9 +63,6 @@ export function changed<Part extends object>(part: Part, methods: Partial<Part>)
   });
 }
 
-/** Runs the tests of the API on PostgreSQL and OpenSearch instead of files. */
-const usesCluster = process.env["TOCSIN_TEST_STORE"] === "cluster";
-
 export async function openTestServer(options: TestOptions = {}): Promise<TestServer> {
   return openTestServerIn(await mkdtemp(join(tmpdir(), "tocsin-api-")), options);
 }
@@ -71,6 +70,7 @@ export async function openTestServer(options: TestOptions = {}): Promise<TestSer
 /** A server on a folder that a test has prepared, or looks into. */
 export async function openTestServerIn(dataDir: string, options: TestOptions = {}): Promise<TestServer> {
   const now = options.now ?? Date.now;
+  const usesCluster = options.usesCluster ?? process.env["TOCSIN_TEST_STORE"] === "cluster";
   const loaded = loadSettings({ environment: {}, workingFolder: dataDir });
   if ("faults" in loaded) throw new Error(JSON.stringify(loaded.faults));
   // Tests run in parallel, so no server takes the well-known exporter ports. Hostname lookups would leave the machine.
