@@ -61,7 +61,7 @@ await withEventEngines("a service with its cases in PostgreSQL and its data in O
     const search = await server.call("POST", "/v1/events/search", {
       body: {
         query: { bool: { must: [{ field: "type", equals: "walk_batch" }] } },
-        aggs: [{ name: "users", type: "terms", field: "raw.user" }],
+        aggs: { users: { terms: { field: "raw.user" } } },
       },
     });
     expect(search.status, search.text).toBe(200);
