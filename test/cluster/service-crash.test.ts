@@ -38,9 +38,9 @@ await withEventEngines("a service on PostgreSQL and OpenSearch that is killed", 
       const made = await call("POST", "/v1/rules", rule({ conditions, dedup: { period: "1h", by: ["raw.n"] } }));
       expect(made.status, JSON.stringify(made.body)).toBe(201);
       const acknowledged = new Set<string>();
-      let isOver = false;
+      const over = new AbortController();
       const submitting = (async () => {
-        for (let n = 0; n < SUBMITTED && !isOver; n++) {
+        for (let n = 0; n < SUBMITTED && !over.signal.aborted; n++) {
           const answer = await call("POST", "/v1/events", { type: "crash", source: "custom", data: { n } }).catch(
             () => undefined,
           );
@@ -49,7 +49,7 @@ await withEventEngines("a service on PostgreSQL and OpenSearch that is killed", 
       })();
       await expect.poll(() => acknowledged.size, { interval: 10 }).toBeGreaterThan(8);
       await server.stop("SIGKILL");
-      isOver = true;
+      over.abort();
       await submitting;
       server = await startTocsin(dataDir, { env });
       const listed = (await call("GET", "/v1/events?type=crash&limit=100")).body.data as {
