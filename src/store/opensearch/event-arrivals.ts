@@ -21,6 +21,7 @@ const ROWS_AT_ONCE = 200;
 const YIELDED_EVENTS = 100;
 /** New rows are looked for so often in case that their notice was lost. */
 const LOOK_MS = 1000;
+const RETRY_MS = 500;
 /** How long a node waits for the one that continues the order of arrival. */
 const LAST_MS_MAX = 15_000;
 const LAST_LOOK_MS = 100;
@@ -62,9 +63,9 @@ export class EventArrivals {
       let next = after?.row ?? 0;
       while (!signal.aborted) {
         news.clear();
-        const rows = await this.#log.rows(next, ROWS_AT_ONCE);
+        const rows = await this.#untilAnswered(() => this.#log.rows(next, ROWS_AT_ONCE), signal);
         for (const block of blocksOf(rows, NUMBERS_AT_ONCE)) {
-          const events = await this.#read(block, ALL);
+          const events = await this.#untilAnswered(() => this.#read(block, ALL), signal);
           const arrivals = events.filter(({ place }) => !after || isAfter(place, after)).map(arrivalOf);
           if (signal.aborted) return;
           if (arrivals.length > 0) yield arrivals;
@@ -75,6 +76,19 @@ export class EventArrivals {
     } finally {
       news.close();
     }
+  }
+
+  /** Who follows waits while an engine is unavailable. Returns nothing once the signal aborts. */
+  async #untilAnswered<T>(ask: () => Promise<readonly T[]>, signal: AbortSignal): Promise<readonly T[]> {
+    while (!signal.aborted) {
+      try {
+        return await ask();
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable) || error.reason === "closed") throw error;
+        await sleep(RETRY_MS, undefined, { signal }).catch(() => undefined);
+      }
+    }
+    return [];
   }
 
   async *scanLast(

@@ -1,5 +1,4 @@
 import { createHash } from "node:crypto";
-import { parseExact } from "../../lib/exact-json.ts";
 import { DAY_MS, startOfDay } from "../../lib/time.ts";
 import { ENTITY_KINDS, entitiesOf, type Entity } from "../../model/entity.ts";
 import { SEVERITIES, type Event } from "../../model/event.ts";
@@ -91,14 +90,15 @@ export interface EventSource {
 
 export interface EventDocument {
   readonly text: string;
+  /** What the text says. */
+  readonly event: Event;
   readonly arrivedMs: number;
   readonly token?: string | undefined;
   readonly firstSeq?: number | undefined;
 }
 
 /** The JSON of a document. `isBare`: without what OpenSearch refused; every query then tests the event itself. */
-export function documentText({ text, arrivedMs, token, firstSeq }: EventDocument, isBare = false): string {
-  const event = parseExact(text) as Event;
+export function documentText({ text, event, arrivedMs, token, firstSeq }: EventDocument, isBare = false): string {
   const ms = Date.parse(event.timestamp);
   const day = startOfDay(ms);
   const { terms, hasCut, isPartial } = isBare ? NO_TERMS : termsOf(event);

@@ -1,5 +1,5 @@
 import { parseExact } from "../../lib/exact-json.ts";
-import { DAY_MS, startOfDay } from "../../lib/time.ts";
+import { DAY_MS, formatTime, startOfDay } from "../../lib/time.ts";
 import type { Event } from "../../model/event.ts";
 import { readEventId } from "../files/event-id.ts";
 import { amendedText, eventText } from "../files/event-text.ts";
@@ -121,7 +121,9 @@ export class EventStore {
     const made = this.#newId(startOfDay(draft.timestampMs));
     const { arrivedMs } = made;
     const id = token === undefined ? made.id : tokenEventId(arrivedMs, startOfDay(draft.timestampMs), token, attempt);
-    const document = { text: eventText(id, draft), arrivedMs, token };
+    const { timestampMs, rawText: _rawText, ...rest } = draft;
+    const stored = { id, ...rest, timestamp: formatTime(timestampMs) };
+    const document = { text: eventText(id, draft), event: stored, arrivedMs, token };
     return { event, position, attempt, id, document, isBare: false };
   }
 
@@ -224,8 +226,10 @@ export class EventStore {
     const lines = found.map(([id, { _index, _id, _seq_no: seqNo, _primary_term: primaryTerm, _source }]) => {
       const { text, token, arrived, first_seq: firstSeq = seqNo } = _source!;
       const action = { index: { _index, _id, if_seq_no: seqNo, if_primary_term: primaryTerm } };
-      const changed = { text: amendedText(text, byId.get(id)!), arrivedMs: arrived, firstSeq, token };
-      return `${JSON.stringify(action)}\n${documentText(changed)}\n`;
+      const changed = amendedText(text, byId.get(id)!);
+      const event = parseExact(changed) as Event;
+      const document = { text: changed, event, arrivedMs: arrived, firstSeq, token };
+      return `${JSON.stringify(action)}\n${documentText(document)}\n`;
     });
     const { items } = await this.#client.send<{
       items: { index: { status: number; error?: OpenSearchCause } }[];

@@ -141,6 +141,30 @@ await withEventEngines("failures of OpenSearch while events are stored", (url) =
     expect(await node.registry.getSingleMetricAsString("tocsin_opensearch_failures_total")).toContain("unreachable");
   });
 
+  test("who follows events waits while the engine is gone, and misses none", async () => {
+    const leader = await openEventsUnderTest(url);
+    const { prefix, database } = leader;
+    const follower = await openEventsUnderTest(gate.url, { prefix, database, isFollower: true, retriesMax: 1 });
+    const followed: string[] = [];
+    const stop = new AbortController();
+    const following = (async () => {
+      for await (const chunk of follower.events.arrivals(null, stop.signal))
+        followed.push(...chunk.map(({ id }) => id));
+    })();
+    const [first] = await leader.events.append([{ draft: draft() }]);
+    await expect.poll(() => followed).toEqual([first!.id]);
+    gate.cut();
+    const [second] = await leader.events.append([{ draft: draft() }]);
+    const failures = () => follower.registry.getSingleMetricAsString("tocsin_opensearch_failures_total");
+    await expect.poll(failures).toContain('operation="arrivals",reason="unreachable"');
+    gate.state.isCut = false;
+    await expect.poll(() => followed).toEqual([first!.id, second!.id]);
+    stop.abort();
+    await following;
+    await follower.close();
+    await leader.end();
+  });
+
   test("an event whose storing was answered into the void is stored once", async () => {
     gate.state.losesAnswers = 1;
     const stored = await store({ type: "answer_lost" });
