@@ -85,7 +85,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 function fencedAlerts(alerts: AlertStore, fence: Fence): AlertStore {
   return {
     ...alerts,
-    commit: ({ detected, ...changes }) => alerts.commit({ ...changes, detected: detected && { ...detected, fence } }),
+    commit: ({ detected, ...changes }) => alerts.commit({ ...changes, detected: detected && { fence, ...detected } }),
   };
 }
 
