@@ -5,6 +5,7 @@ import type { Alerts } from "../alerts/alerts.ts";
 import type { PostCollector } from "../collectors/http/post-collector.ts";
 import type { Settings } from "../config/settings.ts";
 import type { ConsolePages } from "../console/serve.ts";
+import { UndoLog } from "../alerts/undo-log.ts";
 import type { Rulebook } from "../detection/rules/rulebook.ts";
 import type { Enrichment } from "../enrichment/enrichment.ts";
 import type { Hostnames } from "../enrichment/hostnames.ts";
@@ -135,7 +136,8 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
   addCompression(app, { isConstant: isDocumentation });
   const sources = sourceNames(settings.platform);
   const querySchema = alertQuerySchema(sources);
-  const details = new AlertDetails({ store, findRule: (id) => rulebook.find(id) });
+  const undoLog = new UndoLog({ now, newId: idMaker("undo_", now) });
+  const details = new AlertDetails({ store, findRule: (id) => rulebook.find(id), undoLog });
   const streams = new StreamHub({ store, registry, log, now });
   app.addHook("preClose", async () => streams.close());
   const endpoints: Endpoint[] = [
@@ -149,7 +151,7 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
     ...exportEndpoints(exportRunner, store, sources),
     ...alertExportEndpoints(exportRunner, store, querySchema),
     ...alertEndpoints({ alerts, store, details, sources, now }),
-    ...alertBulkEndpoints({ alerts, store, querySchema, now }),
+    ...alertBulkEndpoints({ alerts, store, querySchema, undoLog }),
     ...alertEventEndpoints(store),
     ...alertWorkEndpoints(alerts, details),
     ...analysisEndpoints(analyse, details),
