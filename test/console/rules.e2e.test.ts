@@ -237,6 +237,83 @@ describeInBrowser("the rules screen", () => {
     });
   });
 
+  test("the tests of a rule are shown and run, by a key and by a button, saved and not yet saved", async () => {
+    const builtin = await open("/rules?rule=talk.toll_fraud");
+    const tests = (page: Page) => page.getByRole("region", { name: "Tests" });
+    await tests(builtin).getByRole("listitem").first().waitFor();
+    const count = await tests(builtin).getByRole("listitem").count();
+    await builtin.keyboard.press("r");
+    await tests(builtin).getByText(`${count} of ${count} pass`).waitFor();
+    await expectAccessible(builtin);
+
+    const { id } = await makeRule("site.tested", {
+      tests: [
+        { name: `one is enough ${MARKUP}`, events: [{ type: "app_login_failure" }], alerts: 1 },
+        { name: "two are one alert", events: [{ type: "app_login_failure", repeat: 2 }], alerts: 2 },
+      ],
+    });
+    const page = await open(`/rules?edit=${id}`, { width: 390, height: 844 });
+    await tests(page).getByRole("button", { name: "Run the tests" }).click();
+    await tests(page).getByText("1 of 2 pass, 1 fails").waitFor();
+    const [passed, failed] = [0, 1].map((index) => tests(page).getByRole("listitem").nth(index));
+    await passed!.getByText("passes").waitFor();
+    await passed!.getByText(MARKUP).waitFor();
+    await failed!.getByText("2 alerts", { exact: true }).waitFor();
+    await failed!.getByText(/^1 alert, titled "Somebody failed to log in"$/).waitFor();
+    await expectAccessible(page);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true);
+    // The value of a condition is as wide as its field.
+    const widthOf = async (label: string) => (await page.getByLabel(label).boundingBox())!.width;
+    expect(await widthOf("Value of condition 1")).toBe(await widthOf("Field of condition 1"));
+    await page.getByRole("button", { name: "Edit the tests" }).click();
+    const text = page.getByLabel("The rule as YAML");
+    await text.click();
+    await page.keyboard.press("Control+End");
+    await page.keyboard.type("  - { name: nothing, events: [], alert: 0 }\n");
+    await tests(page).getByText("The rule has changed since they ran. Run them again.").waitFor();
+    await tests(page).getByRole("button", { name: "Run the tests" }).click();
+    await page.getByText("tests[2].alerts", { exact: true }).waitFor();
+    await expectAccessible(page);
+    await text.click();
+    await page.keyboard.press("Control+End");
+    for (const key of ["ArrowUp", "End", "ArrowLeft", "ArrowLeft", "ArrowLeft", "ArrowLeft", "ArrowLeft"]) {
+      await page.keyboard.press(key);
+    }
+    await page.keyboard.type("s");
+    await tests(page).getByRole("button", { name: "Run the tests" }).click();
+    await tests(page).getByText("2 of 3 pass, 1 fails").waitFor();
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Saved the rule site.tested.").waitFor();
+    const { body } = await server.call("GET", `/v1/rules/${id}`);
+    expect(body.data.tests).toMatchObject([{}, { alerts: 2 }, { name: "nothing", events: [], alerts: 0 }]);
+  });
+
+  test("a first test is written for a rule that has none, and removed", async () => {
+    const { id } = await makeRule("site.untested");
+    const page = await open(`/rules?edit=${id}`);
+    const tests = page.getByRole("region", { name: "Tests" });
+    await tests.getByText(/^This rule has no tests/).waitFor();
+    await page.getByRole("button", { name: "Test", exact: true }).click();
+    await page.getByLabel("The rule as YAML").waitFor();
+    await tests.getByRole("button", { name: "Run the tests" }).click();
+    await tests.getByText("1 of 1 passes").waitFor();
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Saved the rule site.untested.").waitFor();
+    expect((await server.call("GET", `/v1/rules/${id}`)).body.data.tests).toHaveLength(1);
+    await page.goto(`${server.address}/rules?edit=${id}`);
+    await page.getByRole("button", { name: "YAML" }).click();
+    const text = page.getByLabel("The rule as YAML");
+    await text.click();
+    await page.keyboard.press("Control+a");
+    await page.keyboard.insertText(
+      "name: site.untested\ndescription: D\nseverity: low\nenabled: true\nconditions: [{ field: type, equals: x }]\n" +
+        "actions: [{ alert: { channels: [] } }]\n",
+    );
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Saved the rule site.untested.").last().waitFor();
+    expect((await server.call("GET", `/v1/rules/${id}`)).body.data.tests).toEqual([]);
+  });
+
   test("what the service refuses is shown at its line", async () => {
     await makeRule("site.lines");
     const page = await open(`/rules?edit=${(await ruleNamed("site.lines")).id}`);
