@@ -268,6 +268,33 @@ describeInBrowser("the alerts screen", () => {
     await close();
   });
 
+  test("an own change is not taken back over somebody else's", async () => {
+    await addRule("test.not_taken_back");
+    await raise("test.not_taken_back", ["Gate"]);
+    const path = "/alerts?view=all&rule_name=test.not_taken_back&group=none";
+    const noah = await server.addKey({ name: "noah" });
+    const [mine, theirs] = await Promise.all([open(path), open(path, { key: noah.secret })]);
+    const alert = async () => (await alertsOf("test.not_taken_back"))[0]!;
+    // Noah is about to decide when the other acknowledges.
+    const sheet = theirs.page.getByRole("dialog", { name: "Resolve the alert" });
+    await panel(theirs.page).getByRole("button", { name: "Resolve" }).click();
+    await sheet.getByRole("radio", { name: /harmless/i }).check();
+    await panel(mine.page).getByRole("heading", { level: 2 }).first().waitFor();
+    await mine.page.keyboard.press("a");
+    await mine.page.getByLabel("Your e-mail address").fill("eva@example.com");
+    await mine.page.keyboard.press("Enter");
+    await mine.page.getByText("Acknowledged the alert for eva@example.com").waitFor();
+    await sheet.getByRole("button", { name: "Resolve", exact: true }).click();
+    await theirs.page.getByText("Resolved the alert as harmless").waitFor();
+    await mine.page.getByRole("button", { name: "Undo", exact: true }).click();
+    await mine.page.getByText(/^Nothing was taken back: the alert was changed \d+ s ago by noah$/).waitFor();
+    await expectAccessible(mine.page);
+    expect(await alert()).toMatchObject({ status: "resolved", resolution: "benign", assignee: "eva@example.com" });
+    await panel(mine.page).getByText("It was harmless").waitFor();
+    await mine.close();
+    await theirs.close();
+  });
+
   test("a change of many is taken back whole, except where somebody was faster", async () => {
     await addRule("test.taken_back");
     await raise("test.taken_back", doors(4, "Undone"));

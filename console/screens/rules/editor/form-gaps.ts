@@ -25,6 +25,7 @@ const RULE_FIELDS = new Set([
   "exceptions",
   "actions",
   "origin",
+  "tests",
 ]);
 const PART_FIELDS = new Set([
   "name",

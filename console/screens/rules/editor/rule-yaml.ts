@@ -26,6 +26,7 @@ const ORDER = [
   "dedup",
   "exceptions",
   "actions",
+  "tests",
 ];
 
 const rank = (name: string) => (ORDER.includes(name) ? ORDER.indexOf(name) : ORDER.length);
@@ -57,11 +58,12 @@ export function readYaml(text: string): ReadYaml {
   }
 }
 
-/** Tests, and lists of plain values, on one line: `{ field: type, in: [a, b] }`. */
+/** Conditions, events of tests and lists of plain values on one line: `{ field: type, in: [a, b] }`. */
 function arrange<Part extends Document | Node>(part: Part): Part {
   visit(part, {
     Collection: (_, node) => {
-      if ((isMap(node) && node.has("field")) || (isSeq(node) && node.items.every(isScalar))) node.flow = true;
+      if ((isMap(node) && (node.has("field") || node.has("type"))) || (isSeq(node) && node.items.every(isScalar)))
+        node.flow = true;
     },
   });
   return part;
