@@ -165,9 +165,9 @@ describeInBrowser("main paths of the console, by keyboard alone and by mouse alo
     await button("Retention and disk").click();
     await page.getByRole("heading", { name: "Retention and disk" }).waitFor();
     await button("Appearance").click();
-    await page.getByRole("button", { name: "Light", exact: true }).click();
+    await page.getByLabel("Theme", { exact: true }).selectOption("Light");
     await expect.poll(() => page.evaluate(() => document.documentElement.dataset["theme"])).toBe("light");
-    await page.getByRole("button", { name: "Dark", exact: true }).click();
+    await page.getByLabel("Theme", { exact: true }).selectOption("Dark");
     await expect.poll(() => page.evaluate(() => document.documentElement.dataset["theme"])).toBe("dark");
   });
 
