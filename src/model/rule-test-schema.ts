@@ -41,51 +41,58 @@ function isJson(value: unknown): boolean {
   return typeof value !== "object" || value === null || Object.values(value).every(isJson);
 }
 
-const schemas = new Map<string, ReturnType<typeof newTestsSchema>>();
+const eventSchema = z
+  .strictObject({
+    type: typeSchema,
+    source: z.string().optional().describe("default: that of the rule, or custom"),
+    severity: severitySchema.optional().describe("default: info"),
+    class: classSchema.optional().describe("default: that of the type"),
+    at: atSchema.optional().describe("offset from the start such as `+90s`, or a time; default: `+0s`"),
+    raw: jsonSchema.optional().describe("`{n}` in a text is the number of the repetition"),
+    enrichment: jsonSchema.optional(),
+    repeat: z.int().min(1).max(TEST_EVENTS_MAX).optional().describe("default: 1"),
+    every: durationSchema.optional().describe("time between repetitions; default: none"),
+  })
+  .superRefine(({ repeat = 1, every }, context) => {
+    if (every === undefined) return;
+    const fault = (message: string) => context.addIssue({ code: "custom", path: ["every"], message });
+    if (repeat === 1) fault("needs repeat");
+    else if (!isSpan((repeat - 1) * (parseDuration(every) ?? 0)))
+      fault(`the repetitions must span at most ${DAYS_MAX}d`);
+  })
+  .meta({ id: "RuleTestEvent" });
 
-/** The same sources give the same schema object, since documents refer to it by name. */
-export function ruleTestsSchema(sources: readonly string[]): ReturnType<typeof newTestsSchema> {
-  const key = sources.join();
-  const known = schemas.get(key) ?? newTestsSchema(sources);
-  schemas.set(key, known);
-  return known;
-}
+const testSchema = z
+  .strictObject({
+    name: z.string().trim().min(1).max(NAME_CHARACTERS_MAX).describe("what the test shows"),
+    start: startSchema.optional().describe("time of the first events; default: 2026-11-02T12:00:00Z, a Monday"),
+    events: z.array(eventSchema).max(TEST_EVENTS_MAX).superRefine(refuseTooMany).describe("in order of arrival"),
+    wait: durationSchema.optional().describe("time without events after the last one"),
+    alerts: z.int().min(0).describe("expected number of alerts after deduplication"),
+    event_count: z.int().min(0).optional().describe("expected number of events in all of them"),
+    title: z.string().optional().describe("expected title of the first alert"),
+  })
+  .meta({ id: "RuleTest" }) satisfies z.ZodType<RuleTest>;
 
-function newTestsSchema(sources: readonly string[]) {
-  const eventSchema = z
-    .strictObject({
-      type: typeSchema,
-      source: z.enum(sources).optional().describe("default: that of the rule, or custom"),
-      severity: severitySchema.optional().describe("default: info"),
-      class: classSchema.optional().describe("default: that of the type"),
-      at: atSchema.optional().describe("offset from the start such as `+90s`, or a time; default: `+0s`"),
-      raw: jsonSchema.optional().describe("`{n}` in a text is the number of the repetition"),
-      enrichment: jsonSchema.optional(),
-      repeat: z.int().min(1).max(TEST_EVENTS_MAX).optional().describe("default: 1"),
-      every: durationSchema.optional().describe("time between repetitions; default: none"),
-    })
-    .superRefine(({ repeat = 1, every }, context) => {
-      if (every === undefined) return;
-      const fault = (message: string) => context.addIssue({ code: "custom", path: ["every"], message });
-      if (repeat === 1) fault("needs repeat");
-      else if (!isSpan((repeat - 1) * (parseDuration(every) ?? 0)))
-        fault(`the repetitions must span at most ${DAYS_MAX}d`);
-    })
-    .meta({ id: "RuleTestEvent" });
-  const testSchema = z
-    .strictObject({
-      name: z.string().trim().min(1).max(NAME_CHARACTERS_MAX).describe("what the test shows"),
-      start: startSchema.optional().describe("time of the first events; default: 2026-11-02T12:00:00Z, a Monday"),
-      events: z.array(eventSchema).max(TEST_EVENTS_MAX).superRefine(refuseTooMany).describe("in order of arrival"),
-      wait: durationSchema.optional().describe("time without events after the last one"),
-      alerts: z.int().min(0).describe("expected number of alerts after deduplication"),
-      event_count: z.int().min(0).optional().describe("expected number of events in all of them"),
-      title: z.string().optional().describe("expected title of the first alert"),
-    })
-    .meta({ id: "RuleTest" }) satisfies z.ZodType<RuleTest>;
-  return withSizeGuard(z.array(testSchema).max(TESTS_MAX), refuseSize).describe(
+/** The sources of a platform are checked beside the schemas, which documents refer to by name: there is one of each. */
+export function ruleTestsSchema(sources: readonly string[]) {
+  const tests = z
+    .array(testSchema)
+    .max(TESTS_MAX)
+    .superRefine((all, context) => refuseOtherSources(all, sources, context));
+  return withSizeGuard(tests, refuseSize).describe(
     `events and the alerts that they must raise, see docs/rules.md; at most ${TESTS_MAX} tests and ${TESTS_CHARACTERS_MAX / 1024} KiB`,
   );
+}
+
+function refuseOtherSources(tests: readonly RuleTest[], sources: readonly string[], context: z.RefinementCtx): void {
+  for (const [test, { events }] of tests.entries()) {
+    for (const [event, { source }] of events.entries()) {
+      if (source === undefined || sources.includes(source)) continue;
+      const path = [test, "events", event, "source"];
+      context.addIssue({ code: "custom", path, message: `must be one of ${sources.join(", ")}` });
+    }
+  }
 }
 
 function refuseTooMany(events: readonly { readonly repeat?: number | undefined }[], context: z.RefinementCtx): void {
