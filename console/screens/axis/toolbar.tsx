@@ -78,7 +78,7 @@ export function Toolbar(props: ToolbarProps) {
         </div>
       </div>
       <div className="mt-1.5 flex min-w-0 items-center gap-2 max-md:order-2 max-md:mt-0 max-md:flex-wrap">
-        {isAwaited && <Skeleton className="h-7 w-80 rounded-full" />}
+        {isAwaited && <Skeleton className="h-7 w-80 rounded-full max-md:w-50" />}
         {alert !== undefined && (
           <Chip name={`the alert ${alert.title}`} onRemove={onRemoveAlert}>
             <SeverityBars severity={alert.severity} size={13} />
