@@ -59,7 +59,7 @@ describeInBrowser("the alerts screen", () => {
     await addRule("test.keyboard");
     await raise("test.keyboard", doors(3));
     const { page, faults, close } = await open("/alerts?view=all&rule_name=test.keyboard");
-    await page.getByRole("row").first().waitFor();
+    await page.locator("[role=row][aria-selected=true]").waitFor();
     // Three alerts of one rule are one row until it is opened.
     expect(await page.getByRole("row").count()).toBe(1);
     await page.keyboard.press("o");
@@ -219,7 +219,7 @@ describeInBrowser("the alerts screen", () => {
     await addRule("test.shown");
     await raise("test.shown", ["Dock", "Gate"]);
     const { page, close } = await open("/alerts?view=all&rule_name=test.shown&group=none&sort=created_at");
-    await page.getByRole("row").first().waitFor();
+    await page.locator("[role=row][aria-selected=true]").waitFor();
     const dock = (await alertsOf("test.shown")).find(({ title }) => title.startsWith("Dock"))!;
     await page.evaluate(
       (id) => history.pushState({}, "", `${location.pathname}${location.search}&alert=${id}`),
@@ -349,7 +349,7 @@ describeInBrowser("the alerts screen", () => {
     await addRule("test.views");
     await raise("test.views", doors(3, "Viewed"));
     const { page, close } = await open("/alerts?view=all");
-    await page.getByRole("row").first().waitFor();
+    await page.locator("[role=row][aria-selected=true]").waitFor();
     await page.keyboard.press("/");
     await page.keyboard.type("rule:test.views Viewed");
     await page.keyboard.press("Enter");
@@ -370,7 +370,7 @@ describeInBrowser("the alerts screen", () => {
       .first()
       .waitFor();
     await page.reload();
-    await page.getByRole("row").first().waitFor();
+    await page.locator("[role=row][aria-selected=true]").waitFor();
     await views.getByRole("button", { name: "Change the view Night shift" }).click();
     await page.getByRole("menuitem", { name: "Delete" }).click();
     await page.getByText("Deleted “Night shift”").waitFor();
