@@ -15,30 +15,13 @@ import { data, withWarnings, type ResponseWarning } from "./response.ts";
 import { booleanParameter } from "./query-parameters.ts";
 import { listPage, pagingParameters, positionOf, refuseMixedPaging, searchParameter } from "./paging.ts";
 import { invalid } from "./problems.ts";
+import { RULE_INPUT_EXAMPLE } from "./rule-example.ts";
 import type { TestsOf } from "./rule-test-endpoints.ts";
 import { sourceSchema } from "./sources.ts";
 
 const TAG_CHARACTERS_MAX = 100;
 const SEARCHABLES_CHUNK_MAX = 250;
 
-const RULE_INPUT_EXAMPLE = {
-  name: "site.repeated_login_failure",
-  description: "Five failed logins from one address within five minutes",
-  severity: "high",
-  tags: ["attack.t1110"],
-  title: "Failed logins from {{raw.src_ip}}",
-  conditions: [{ field: "type", equals: "login_failure" }],
-  window: "5m",
-  threshold: { count: 5, group_by: "raw.src_ip" },
-  actions: [{ alert: { channels: [] } }],
-  tests: [
-    {
-      name: "five within a minute",
-      events: [{ type: "login_failure", raw: { src_ip: "192.0.2.17" }, repeat: 5, every: "10s" }],
-      alerts: 1,
-    },
-  ],
-};
 const RULE_EXAMPLE = {
   id: "rule_019a84f2c0d17a3e8b5d4e6f7a8b9c0d",
   ...RULE_INPUT_EXAMPLE,

@@ -14,6 +14,7 @@ import { endpoint, type Endpoint } from "./endpoint.ts";
 import { KeySlots } from "./key-slots.ts";
 import { invalid } from "./problems.ts";
 import { data } from "./response.ts";
+import { RULE_INPUT_EXAMPLE } from "./rule-example.ts";
 
 const RUNS_MAX = 2;
 const RUNS_PER_KEY_MAX = 1;
@@ -50,20 +51,9 @@ const resultSchema = z
   .meta({ id: "RuleTestResult" });
 
 const RULE_EXAMPLE = {
-  name: "site.repeated_login_failure",
-  description: "Five failed logins from one address within five minutes",
-  severity: "high",
-  title: "Failed logins from {{raw.src_ip}}",
-  conditions: [{ field: "type", equals: "login_failure" }],
-  window: "5m",
-  threshold: { count: 5, group_by: "raw.src_ip" },
-  actions: [{ alert: { channels: [] } }],
+  ...RULE_INPUT_EXAMPLE,
   tests: [
-    {
-      name: "five within a minute",
-      events: [{ type: "login_failure", raw: { src_ip: "192.0.2.17" }, repeat: 5, every: "10s" }],
-      alerts: 1,
-    },
+    ...RULE_INPUT_EXAMPLE.tests,
     {
       name: "four within a minute",
       events: [{ type: "login_failure", raw: { src_ip: "192.0.2.17" }, repeat: 4, every: "10s" }],
