@@ -72,8 +72,8 @@ async function measure({ page, open }: BenchPage, options: HistogramOptions): Pr
     name: `the histogram of a week of ${options.name}, from its answer to the frame that shows it`,
     result: `p50 ${ms(took.p50)}; p95 ${ms(took.p95)}; the answer itself p50 ${ms(spreadOf(rounds.map(({ answerMs }) => answerMs)).p50)}`,
     baseline: `${ms(frame)} for a frame in which nothing changes`,
-    target: `p50 at most ${DRAWN_MS_MAX} ms`,
-    met: took.p50 <= DRAWN_MS_MAX,
+    target: `p95 at most ${DRAWN_MS_MAX} ms`,
+    met: took.p95 <= DRAWN_MS_MAX,
     values: { ...took, frame },
   };
 }

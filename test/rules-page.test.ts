@@ -3,7 +3,7 @@ import { parseAllDocuments } from "yaml";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { ruleFileParser } from "../src/detection/rules/rule-file.ts";
-import { runRuleTests } from "../src/detection/rules/rule-tests.ts";
+import { runFileTests } from "../src/detection/rules/rule-file-tests.ts";
 import { printRuleTables } from "../src/docs/rules-page.ts";
 import { sourceNames } from "../src/model/event.ts";
 import { conditionsSchema, exceptionInputSchema, ruleInputSchema } from "../src/model/rule-schema.ts";
@@ -48,8 +48,8 @@ describe("docs/rules.md", () => {
       } else if ("name" in first) {
         const { documents, faults } = ruleFileParser(SETTINGS)({ name: "page", content: text });
         expect(faults).toEqual([]);
-        expect(documents[0]!.tests.length).toBeGreaterThan(0);
-        expect(runRuleTests(documents).flatMap((outcome) => outcome.faults)).toEqual([]);
+        expect(documents[0]!.input.tests.length).toBeGreaterThan(0);
+        expect(runFileTests(documents).flatMap((outcome) => outcome.faults)).toEqual([]);
       } else {
         expect(Object.keys(first)).toEqual(["conditions"]);
         expect(conditionsSchema.safeParse(first["conditions"]).error?.issues).toBeUndefined();

@@ -58,6 +58,7 @@ export const KEYS = {
     edit: { keys: ["e"], does: "edit the rule, or a copy of a built-in one" },
     toggle: { keys: ["s"], does: "switch the rule on or off" },
     simulate: { keys: ["t"], does: "try the rule on the last 7 days" },
+    test: { keys: ["r"], does: "run the tests of the rule" },
   },
   axis: {
     earlier: { keys: ["ArrowLeft"], does: "earlier" },

@@ -25,11 +25,25 @@ export type Change =
   | { readonly action: "comment"; readonly comment: string }
   | { readonly action: "tag" | "untag"; readonly tags: string[] };
 
-const detailOf = async (answer: Promise<{ data?: { data: AlertDetail }; error?: unknown; response: Response }>) =>
-  (await answered(answer)).data;
+export interface ChangedAlert {
+  /** As it is afterwards; undefined where the service does not say. */
+  readonly detail: AlertDetail | undefined;
+  /** Takes the change back; undefined where there is nothing to take back. */
+  readonly undoId: string | undefined;
+}
 
-/** Returns the alert as it is afterwards; undefined where the service does not say. */
-export async function changeAlert(id: string, change: Change): Promise<AlertDetail | undefined> {
+type DetailAnswer = Promise<{
+  data?: { data: AlertDetail; meta: Schemas["Meta"] };
+  error?: unknown;
+  response: Response;
+}>;
+
+async function detailOf(answer: DetailAnswer): Promise<ChangedAlert> {
+  const { data, meta } = await answered(answer);
+  return { detail: data, undoId: meta.undo_id };
+}
+
+export async function changeAlert(id: string, change: Change): Promise<ChangedAlert> {
   const params = { path: { id } };
   switch (change.action) {
     case "acknowledge": {
@@ -48,7 +62,7 @@ export async function changeAlert(id: string, change: Change): Promise<AlertDeta
       return detailOf(api.POST("/v1/alerts/{id}/assign", { params, body: { assignee: change.assignee } }));
     case "comment":
       await answered(api.POST("/v1/alerts/{id}/comments", { params, body: { body: change.comment } }));
-      return undefined;
+      return { detail: undefined, undoId: undefined };
     case "tag":
     case "untag": {
       const body = change.action === "tag" ? { add: change.tags } : { remove: change.tags };

@@ -11,6 +11,7 @@ export type RuleInput = Schemas["RuleReplacement"];
 export type Simulation = Schemas["Simulation"];
 export type RuleImport = Schemas["RuleImport"];
 export type RuleImportResult = Schemas["RuleImportResult"];
+export type RuleTestResult = Schemas["RuleTestResult"];
 export type RuleException = Schemas["RuleException"];
 
 export interface RuleFilter {
@@ -88,8 +89,10 @@ export const ruleByNameQuery = (name: string) =>
 
 export const createRule = (body: RuleInput) => readRule(api.POST("/v1/rules", { body }));
 
-export function replaceRule(id: string, body: RuleInput, etag: string | null): Promise<ReadRule> {
+export function replaceRule(id: string, input: RuleInput, etag: string | null): Promise<ReadRule> {
   const header = etag === null ? {} : { "If-Match": etag };
+  // Without a list the service would keep the tests.
+  const body = { ...input, tests: input.tests ?? [] };
   return readRule(api.PUT("/v1/rules/{id}", { params: { path: { id }, header }, body }));
 }
 
@@ -115,6 +118,16 @@ const SIMULATED_RANGE = { from: "now-7d", to: "now" };
 export async function simulateRule(rule: RuleInput, signal?: AbortSignal): Promise<Simulation> {
   const body = { rule, time_range: SIMULATED_RANGE };
   return (await answered(api.POST("/v1/rules/simulate", { body, ...(signal && { signal }) }))).data;
+}
+
+/** Runs the tests of a stored or built-in rule. */
+export async function testRule(id: string): Promise<RuleTestResult> {
+  return (await answered(api.POST("/v1/rules/{id}/test", { params: { path: { id } } }))).data;
+}
+
+/** Runs the tests of a rule that is not saved. */
+export async function testDraft(rule: RuleInput): Promise<RuleTestResult> {
+  return (await answered(api.POST("/v1/rules/test", { body: { rule } }))).data;
 }
 
 export async function importRules(body: RuleImport): Promise<RuleImportResult> {

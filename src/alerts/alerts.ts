@@ -20,7 +20,7 @@ import {
   type TransitionResult,
   type TransitionContext,
 } from "./alert-transitions.ts";
-import { isSameWork, workStateOf, type ChangedWork } from "./work-state.ts";
+import { changedWork, type ChangedWork } from "./work-state.ts";
 import { UnresolvedLimit } from "./unresolved-limit.ts";
 import {
   NO_NOTIFICATIONS,
@@ -37,6 +37,12 @@ const ATTEMPTS_MAX = 20;
 const QUEUED_MAX = 1000;
 /** The limit for one rule. Nobody reads more, and an attacker can cause one alert per address. */
 const UNRESOLVED_MAX = 10_000;
+
+/** An alert before and after a transition. */
+export interface AlertTransition {
+  readonly before: AlertSummary;
+  readonly alert: AlertSummary;
+}
 
 /** The transition of each alert of a request. */
 export type TransitionOf = (id: string) => Transition;
@@ -149,7 +155,7 @@ export class Alerts {
     id: string,
     transition: Transition,
     actor: string,
-  ): Promise<{ alert: AlertSummary; comment: Comment | undefined }> {
+  ): Promise<AlertTransition & { readonly comment: Comment | undefined }> {
     const { succeeded, failed } = await this.#transitionAll([id], transition, actor);
     if (failed[0]) throw failed[0].refusal;
     return succeeded[0]!;
@@ -164,7 +170,7 @@ export class Alerts {
     transition: Extract<Transition, { action: "resolve" }>,
     exception: Omit<ExceptionInput, "reason"> & { readonly reason?: string | undefined },
     actor: string,
-  ): Promise<{ alert: AlertSummary }> {
+  ): Promise<AlertTransition> {
     const alert = await this.#store.get(id);
     if (!alert) throw alertNotFound(id);
     const outcome = applyTransition(alert, transition, { ...this.#transitionContext(actor), at: this.#now() });
@@ -187,10 +193,7 @@ export class Alerts {
     isDryRun = false,
   ): Promise<BulkOutcome> {
     const { succeeded, failed } = await this.#transitionAll(ids, transition, actor, isDryRun);
-    const changed = succeeded.flatMap(({ before, alert }) => {
-      const work = { id: alert.id, before: workStateOf(before), after: workStateOf(alert) };
-      return isSameWork(work.before, work.after) ? [] : [work];
-    });
+    const changed = succeeded.flatMap(({ before, alert }) => changedWork(before, alert));
     return { succeeded: succeeded.map(({ alert }) => alert.id), changed, failed };
   }
 

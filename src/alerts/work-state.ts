@@ -38,9 +38,15 @@ function isSameList(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && a.every((item, i) => item === b[i]);
 }
 
-/** What a change of many alerts did to one of them. */
+/** What a change did to an alert. */
 export interface ChangedWork {
   readonly id: string;
   readonly before: WorkState;
   readonly after: WorkState;
+}
+
+/** Empty if the change left the work as it was, for example a comment. */
+export function changedWork(before: AlertSummary, after: AlertSummary): ChangedWork[] {
+  const work = { id: after.id, before: workStateOf(before), after: workStateOf(after) };
+  return isSameWork(work.before, work.after) ? [] : [work];
 }

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import type { Alerts, Transition } from "../alerts/alerts.ts";
 import { BULK_FAILURES_MAX, transitionInBatches, type BulkResult } from "../alerts/bulk-transitions.ts";
-import { UndoLog } from "../alerts/undo-log.ts";
-import { idMaker } from "../lib/id.ts";
+import type { UndoLog } from "../alerts/undo-log.ts";
 import { BESIDE_OTHERS } from "../lib/fault.ts";
 import { unreachable } from "../lib/unreachable.ts";
 import { BULK_ALERTS_MAX, BULK_QUERY_ALERTS_MAX } from "../model/alert.ts";
@@ -166,7 +165,7 @@ export interface AlertBulkOptions {
   readonly alerts: Alerts;
   readonly store: Pick<Store, "alerts">;
   readonly querySchema: AlertQuerySchema;
-  readonly now: () => number;
+  readonly undoLog: UndoLog;
 }
 
 const ANSWER_EXAMPLE = {
@@ -181,11 +180,10 @@ const ANSWER_EXAMPLE = {
 };
 
 export function alertBulkEndpoints(options: AlertBulkOptions): Endpoint[] {
-  const undoLog = new UndoLog({ now: options.now, newId: idMaker("undo_", options.now) });
-  return [changeEndpoint(options, undoLog), undoEndpoint(options, undoLog)];
+  return [changeEndpoint(options), undoEndpoint(options)];
 }
 
-function changeEndpoint({ alerts, store, querySchema }: AlertBulkOptions, undoLog: UndoLog): Endpoint {
+function changeEndpoint({ alerts, store, querySchema, undoLog }: AlertBulkOptions): Endpoint {
   let running = 0;
   const change = async (ids: readonly string[], matched: number, body: BulkRequest, key: ApiKey) => {
     const options = { actor: key.name, isDryRun: body.dry_run, listedMax: SUCCEEDED_LISTED_MAX };
@@ -234,15 +232,16 @@ function changeEndpoint({ alerts, store, querySchema }: AlertBulkOptions, undoLo
   });
 }
 
-function undoEndpoint({ alerts }: AlertBulkOptions, undoLog: UndoLog): Endpoint {
+function undoEndpoint({ alerts, undoLog }: AlertBulkOptions): Endpoint {
   return endpoint({
     method: "POST",
     path: "/v1/alerts/bulk/undo",
     operationId: "undoAlertMove",
     tag: "Alerts",
-    summary: "Take a change of many alerts back",
+    summary: "Take a change of alerts back",
     description:
-      "Gives each alert of the change its earlier status, assignee, resolution, actions taken and tags. An alert that somebody has " +
+      "Takes the `undo_id` of `/v1/alerts/bulk`, or the `meta.undo_id` of a call that changed a single alert. Gives each alert of the " +
+      "change its earlier status, assignee, resolution, actions taken and tags. An alert that somebody has " +
       "changed since stays as it is and is listed in `failed` with the code `conflict`. Comments and the timeline stay. " +
       "Only the key that made the change can take it back, once, for about ten minutes and until the service restarts; otherwise the " +
       "answer is 404. If the store fails, `undo_id` takes back the rest.",

@@ -1,26 +1,33 @@
+import type { AlertTransition } from "../alerts/alerts.ts";
 import { explainMatch } from "../alerts/match-explanation.ts";
+import type { UndoLog } from "../alerts/undo-log.ts";
+import { changedWork } from "../alerts/work-state.ts";
 import { alertDetailText, type Alert, type AlertSummary, type TimelineEntry } from "../model/alert.ts";
 import type { AlertMatch } from "../model/alert-match.ts";
+import type { ApiKey } from "../model/key.ts";
 import type { Rule } from "../model/rule.ts";
 import type { StoredEvent } from "../store/ports/event-engine.ts";
 import type { Store } from "../store/ports/store.ts";
 import { Problem } from "./problems.ts";
-import { dataText, type ApiResponse } from "./response.ts";
+import { dataText, withUndo, type ApiResponse } from "./response.ts";
 
 // One alert in full, which most calls on an alert return.
 
 export interface AlertDetailsOptions {
   readonly store: Pick<Store, "alerts" | "events">;
   readonly findRule: (id: string) => Rule | undefined;
+  readonly undoLog: UndoLog;
 }
 
 export class AlertDetails {
   readonly #store: AlertDetailsOptions["store"];
   readonly #findRule: AlertDetailsOptions["findRule"];
+  readonly #undoLog: UndoLog;
 
-  constructor({ store, findRule }: AlertDetailsOptions) {
+  constructor({ store, findRule, undoLog }: AlertDetailsOptions) {
     this.#store = store;
     this.#findRule = findRule;
+    this.#undoLog = undoLog;
   }
 
   async of(id: string): Promise<ApiResponse> {
@@ -29,7 +36,13 @@ export class AlertDetails {
     return this.#response(found.alert, found.timeline);
   }
 
-  /** The response of a call that has changed the alert. */
+  /** The response of a call that has changed the alert. The key can take the change back. */
+  async ofTransition({ before, alert }: AlertTransition, key: ApiKey): Promise<ApiResponse> {
+    const undoId = this.#undoLog.remember(key.id, changedWork(before, alert));
+    return withUndo(await this.ofChanged(alert), undoId);
+  }
+
+  /** The response of a call that has changed what people do not. */
   async ofChanged(alert: AlertSummary): Promise<ApiResponse> {
     const { alert: stored, timeline } = (await this.#store.alerts.withTimeline(alert.id))!;
     return this.#response({ ...alert, relatedEvents: stored.relatedEvents }, timeline);

@@ -334,6 +334,7 @@ describe("bulk", () => {
         { id: "alt_0", error: { code: "not_found", message: expect.stringContaining("alt_0") } },
         { id: resolved, error: { code: "conflict", message: expect.stringContaining("is resolved") } },
       ],
+      undo_id: expect.stringMatching(/^undo_/),
     });
     for (const id of open) {
       const alert = await get(id);

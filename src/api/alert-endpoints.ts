@@ -8,7 +8,6 @@ import {
   COMMENTS_MAX,
   commentSchema,
   commentView,
-  type AlertSummary,
 } from "../model/alert.ts";
 import { RESOLUTIONS } from "../model/alert-state.ts";
 import { boundParameter } from "../model/time-bound.ts";
@@ -75,7 +74,6 @@ const resolutionRequestSchema = z
   })
   .meta({ id: "Resolving" });
 export function alertEndpoints({ alerts, store, details, sources, now }: AlertEndpointOptions): Endpoint[] {
-  const respond = ({ alert }: { alert: AlertSummary }) => details.ofChanged(alert);
   const detailResponse = (example: object) => ({ 200: { description: "the alert", data: alertDetailSchema, example } });
   return [
     endpoint({
@@ -159,7 +157,7 @@ export function alertEndpoints({ alerts, store, details, sources, now }: AlertEn
       responses: detailResponse(ACKNOWLEDGED_EXAMPLE),
       problems: ["not_found", "conflict"],
       handle: async ({ params, body, key }) =>
-        respond(await alerts.transition(params.id, { action: "acknowledge", ...body }, key.name)),
+        details.ofTransition(await alerts.transition(params.id, { action: "acknowledge", ...body }, key.name), key),
     }),
     endpoint({
       method: "POST",
@@ -179,13 +177,16 @@ export function alertEndpoints({ alerts, store, details, sources, now }: AlertEn
       handle: async ({ params, body, key }) => {
         const { resolution, comment, actions_taken: actionsTaken, exception } = body;
         const transition = { action: "resolve", resolution, comment, actionsTaken } as const;
-        if (exception === undefined) return respond(await alerts.transition(params.id, transition, key.name));
+        if (exception === undefined) {
+          return details.ofTransition(await alerts.transition(params.id, transition, key.name), key);
+        }
         if (!key.scopes.includes("rules:write")) {
           throw new Problem("forbidden", "the key lacks the scope rules:write, which an exception requires");
         }
         const faults = exceptionFaults(exception, { sources, now: now(), above: ["exception"] });
         if (faults.length > 0) throw invalid(faults);
-        return respond(await alerts.resolveWithException(params.id, transition, exception, key.name));
+        const resolved = await alerts.resolveWithException(params.id, transition, exception, key.name);
+        return details.ofTransition(resolved, key);
       },
     }),
     endpoint({
@@ -204,7 +205,7 @@ export function alertEndpoints({ alerts, store, details, sources, now }: AlertEn
       responses: detailResponse(REOPENED_EXAMPLE),
       problems: ["not_found", "conflict"],
       handle: async ({ params, body, key }) =>
-        respond(await alerts.transition(params.id, { action: "reopen", ...body }, key.name)),
+        details.ofTransition(await alerts.transition(params.id, { action: "reopen", ...body }, key.name), key),
     }),
     endpoint({
       method: "POST",

@@ -111,3 +111,34 @@ describe("taking back a change of many alerts", () => {
     expect([answer.status, fieldsOf(answer)]).toEqual([400, ["undo_id", "id"]]);
   });
 });
+
+describe("taking back a change of one alert", () => {
+  test.each<[string, object]>([
+    ["acknowledge", { assignee: "carl@example.com" }],
+    ["resolve", { resolution: "benign", actions_taken: ["asked her"], comment: "a drill" }],
+    ["assign", { assignee: null }],
+  ])("%s %j restores what it changed, unless somebody has changed the alert since", async (action, body) => {
+    const [, inHand] = await mixture();
+    const before = workOf(await get(inHand!));
+    const work = async () => {
+      clock.ms += 1000;
+      const answer = await post(`${inHand}/${action}`, body);
+      expect(answer.status, answer.text).toBe(200);
+      return answer.body.meta.undo_id as string;
+    };
+    expect((await undo(await work())).body.data).toMatchObject({ succeeded: [inHand], failed: [] });
+    expect(workOf(await get(inHand!))).toEqual(before);
+    const id = await work();
+    clock.ms += 1000;
+    await post(`${inHand}/assign`, { assignee: "dora@example.com" });
+    const { data } = (await undo(id)).body;
+    expect(data).toMatchObject({ succeeded: [], failed: [{ error: { code: "conflict" } }] });
+    expect(await get(inHand!)).toMatchObject({ assignee: "dora@example.com" });
+  });
+
+  test("has no id where nothing was changed", async () => {
+    const id = await raise();
+    expect((await post(`${id}/comments`, { body: "seen" })).body.meta).not.toHaveProperty("undo_id");
+    expect((await post(`${id}/assign`, { assignee: null })).body.meta).not.toHaveProperty("undo_id");
+  });
+});

@@ -42,8 +42,8 @@ export function alertWorkEndpoints(alerts: Alerts, details: AlertDetails): Endpo
       responses: responsesLike(ALERT_DETAIL_EXAMPLE),
       problems: ["not_found", "conflict"],
       handle: async ({ params, body, key }) => {
-        const { alert } = await alerts.transition(params.id, { action: "assign", ...body }, key.name);
-        return details.ofChanged(alert);
+        const changed = await alerts.transition(params.id, { action: "assign", ...body }, key.name);
+        return details.ofTransition(changed, key);
       },
     }),
     endpoint({
@@ -60,8 +60,8 @@ export function alertWorkEndpoints(alerts: Alerts, details: AlertDetails): Endpo
       problems: ["not_found"],
       handle: async ({ params, body, key }) => {
         const transition = { action: "tag", set: body.tags, add: [], remove: [] } as const;
-        const { alert } = await alerts.transition(params.id, transition, key.name);
-        return details.ofChanged(alert);
+        const changed = await alerts.transition(params.id, transition, key.name);
+        return details.ofTransition(changed, key);
       },
     }),
     endpoint({
@@ -84,8 +84,8 @@ export function alertWorkEndpoints(alerts: Alerts, details: AlertDetails): Endpo
       responses: responsesLike({ ...ALERT_DETAIL_EXAMPLE, tags: TAGS_EXAMPLE }),
       problems: ["not_found", "conflict"],
       handle: async ({ params, body: { add = [], remove = [] }, key }) => {
-        const { alert } = await alerts.transition(params.id, { action: "tag", add, remove }, key.name);
-        return details.ofChanged(alert);
+        const changed = await alerts.transition(params.id, { action: "tag", add, remove }, key.name);
+        return details.ofTransition(changed, key);
       },
     }),
   ];

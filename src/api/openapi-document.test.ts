@@ -83,6 +83,8 @@ describe("the OpenAPI document", () => {
     expect(search.given).toEqual({ ...search.told, results: [event] });
     const simulated = await post("/v1/rules/simulate", "");
     expect(simulated.given).toEqual(simulated.told);
+    const drafted = await post("/v1/rules/test", "");
+    expect(drafted.given).toEqual(drafted.told);
     const call = exampleOf("/v1/collect/{name}");
     const { data: posted } = (await service.call("POST", "/v1/collect/talk", { body: call.asked })).body;
     expect({ ...posted, ids: posted.ids.length }).toEqual({ ...call.told, ids: call.told.ids.length });

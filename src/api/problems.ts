@@ -156,6 +156,12 @@ export const metaSchema = z
       )
       .optional()
       .describe("present only if the request was answered but is probably not what its author meant"),
+    undo_id: z
+      .string()
+      .optional()
+      .describe(
+        "present only if the request changed a single alert: takes the change back, see `/v1/alerts/bulk/undo`",
+      ),
   })
   .meta({ id: "Meta" });
 

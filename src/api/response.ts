@@ -31,6 +31,7 @@ export type ApiResponse =
       readonly headers?: Readonly<Record<string, string>>;
       readonly incomplete?: IncompleteDays;
       readonly warnings?: readonly ResponseWarning[];
+      readonly undoId?: string;
     }
   /** The text is the whole JSON body. */
   | { readonly kind: "bare"; readonly text: string; readonly incomplete?: IncompleteDays }
@@ -75,6 +76,11 @@ export function withWarnings(response: ApiResponse, warnings: readonly ResponseW
   return response.kind === "data" && warnings.length > 0 ? { ...response, warnings } : response;
 }
 
+/** `undoId` null: nothing was changed that can be taken back. */
+export function withUndo(response: ApiResponse, undoId: string | null): ApiResponse {
+  return response.kind === "data" && undoId !== null ? { ...response, undoId } : response;
+}
+
 export function listResponse(items: readonly string[], pagination: Pagination): ApiResponse {
   return { kind: "data", status: 200, text: `[${items.join(",")}]`, pagination };
 }
@@ -111,12 +117,13 @@ export function send(
   if (response.kind === "bare") return reply.code(200).type("application/json; charset=utf-8").send(response.text);
   const incomplete = response.incomplete ? `,"incomplete":${JSON.stringify(response.incomplete.days)}` : "";
   const warnings = response.warnings ? `,"warnings":${JSON.stringify(response.warnings)}` : "";
+  const undo = response.undoId === undefined ? "" : `,"undo_id":${JSON.stringify(response.undoId)}`;
   const pagination = response.pagination ? `,"pagination":${JSON.stringify(response.pagination)}` : "";
   return reply
     .code(response.status)
     .headers(response.headers ?? {})
     .type("application/json; charset=utf-8")
     .send(
-      `{"data":${response.text},"meta":{"request_id":"${request.id}","timestamp":"${formatTime(now())}"${incomplete}${warnings}}${pagination}}`,
+      `{"data":${response.text},"meta":{"request_id":"${request.id}","timestamp":"${formatTime(now())}"${incomplete}${warnings}${undo}}${pagination}}`,
     );
 }

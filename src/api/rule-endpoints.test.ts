@@ -32,6 +32,7 @@ describe("a new rule", () => {
       group_by: null,
       absence: null,
       parts: [],
+      tests: [],
       dedup: { period: "1h", by: null },
       exceptions: [],
       origin: null,
@@ -54,6 +55,9 @@ describe("a new rule", () => {
     const answer = await server.call("PUT", `/v1/rules/${made.id}`, { body: made });
     expect(answer.status, answer.text).toBe(200);
     expect(answer.body.data).toMatchObject({ parts: made.parts, threshold: made.threshold });
+    const { parts: _, ...plain } = { ...made, conditions, window: null, threshold: null };
+    const without = await server.call("PUT", `/v1/rules/${made.id}`, { body: plain });
+    expect(without.body.data.parts).toEqual([]);
   });
 
   test("keeps its conditions as sent, at any nesting", async () => {

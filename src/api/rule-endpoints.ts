@@ -5,6 +5,7 @@ import { severitySchema } from "../model/event-schema.ts";
 import type { Position } from "../model/page.ts";
 import { ANY_SOURCE, type Channel, type Rule } from "../model/rule.ts";
 import { exceptionInputSchema, ruleInputSchema, ruleReplacementSchema } from "../model/rule-schema.ts";
+import type { RuleTest } from "../model/rule-test.ts";
 import { exceptionFaults, ruleExceptionFaults } from "../model/rule-faults.ts";
 import { exceptionSchema, exceptionView, outcomesSince, ruleSchema, ruleView } from "../model/rule-view.ts";
 import type { AlertStore } from "../store/ports/alert-store.ts";
@@ -14,22 +15,13 @@ import { data, withWarnings, type ResponseWarning } from "./response.ts";
 import { booleanParameter } from "./query-parameters.ts";
 import { listPage, pagingParameters, positionOf, refuseMixedPaging, searchParameter } from "./paging.ts";
 import { invalid } from "./problems.ts";
+import { RULE_INPUT_EXAMPLE } from "./rule-example.ts";
+import type { TestsOf } from "./rule-test-endpoints.ts";
 import { sourceSchema } from "./sources.ts";
 
 const TAG_CHARACTERS_MAX = 100;
 const SEARCHABLES_CHUNK_MAX = 250;
 
-const RULE_INPUT_EXAMPLE = {
-  name: "site.repeated_login_failure",
-  description: "Five failed logins from one address within five minutes",
-  severity: "high",
-  tags: ["attack.t1110"],
-  title: "Failed logins from {{raw.src_ip}}",
-  conditions: [{ field: "type", equals: "login_failure" }],
-  window: "5m",
-  threshold: { count: 5, group_by: "raw.src_ip" },
-  actions: [{ alert: { channels: [] } }],
-};
 const RULE_EXAMPLE = {
   id: "rule_019a84f2c0d17a3e8b5d4e6f7a8b9c0d",
   ...RULE_INPUT_EXAMPLE,
@@ -50,6 +42,7 @@ const RULE_EXAMPLE = {
   updated_at: "2026-11-15T08:30:00.000Z",
   stats: { matches_24h: 0, matches_7d: 0, last_match: null, alerts_7d: 0, false_positive_share: null },
 };
+const { tests: _, ...LISTED_EXAMPLE } = RULE_EXAMPLE;
 const EXCEPTION_INPUT_EXAMPLE = {
   conditions: [{ field: "raw.src_ip", equals: "192.0.2.17" }],
   reason: "internal vulnerability scanner",
@@ -79,20 +72,21 @@ export interface RuleEndpointOptions {
   readonly sources: readonly string[];
   /** Resolves once all matches counted by detection are in the stats. */
   readonly countMatches: () => Promise<void>;
+  readonly testsOf: TestsOf;
   readonly now: () => number;
 }
 
 export function ruleEndpoints(options: RuleEndpointOptions): Endpoint[] {
-  const { rulebook, alerts, channels, sources, countMatches, now } = options;
-  const views = async (rules: readonly Rule[]) => {
+  const { rulebook, alerts, channels, sources, countMatches, testsOf, now } = options;
+  const views = async (rules: readonly Rule[], tests?: readonly RuleTest[]) => {
     await countMatches();
     const names = rules.map(({ name }) => name);
     const [stats, outcomes] = await Promise.all([rulebook.stats(rules), alerts.outcomes(names, outcomesSince(now()))]);
-    return rules.map((rule, i) => ruleView(rule, stats[i]!, outcomes[i]!));
+    return rules.map((rule, i) => ruleView(rule, stats[i]!, outcomes[i]!, tests));
   };
   const findRules = ruleSearch();
   const respond = async (rule: Rule, status = 200, headers: Readonly<Record<string, string>> = {}) => {
-    const [view] = await views([rule]);
+    const [view] = await views([rule], await testsOf(rule));
     return withWarnings(data(view, status, { ETag: etagOf(rule), ...headers }), channelWarnings(rule, channels));
   };
   return [
@@ -117,7 +111,12 @@ export function ruleEndpoints(options: RuleEndpointOptions): Endpoint[] {
       ),
       cursorFault: async (id) => (rulebook.find(id) ? undefined : NOT_A_RULE_ID),
       responses: {
-        200: { description: "one page of rules", data: z.array(ruleSchema), paginated: true, example: [RULE_EXAMPLE] },
+        200: {
+          description: "one page of rules",
+          data: z.array(ruleSchema),
+          paginated: true,
+          example: [LISTED_EXAMPLE],
+        },
       },
       handle: async ({ query: { page, per_page, after, limit, search, ...filter } }) => {
         const position = positionOf({ page, per_page, after, limit });
@@ -171,7 +170,8 @@ export function ruleEndpoints(options: RuleEndpointOptions): Endpoint[] {
       description:
         "Omitted fields are reset to their defaults. The name cannot change. The rule starts afresh: it applies to events that " +
         "arrive from now on, and existing alerts do not change. The rule may be sent as it was read: read-only fields such as `stats` " +
-        "are ignored. Exceptions sent with their `id` are kept unchanged; omitted ones are removed.",
+        "are ignored. Exceptions sent with their `id` are kept unchanged; omitted ones are removed. Tests stay if `tests` is omitted; an " +
+        "empty list removes them.",
       scopes: ["rules:write"],
       params: idParams,
       requestHeaders: revisionHeader,

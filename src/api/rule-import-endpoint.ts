@@ -24,6 +24,7 @@ import { JSON_TYPE } from "./body.ts";
 import { checkBody, endpoint, type Endpoint } from "./endpoint.ts";
 import { data } from "./response.ts";
 import { abortOnDisconnect } from "./client-disconnect.ts";
+import { withDeadline } from "./deadline.ts";
 import { KeySlots } from "./key-slots.ts";
 import { invalid, toProblem } from "./problems.ts";
 
@@ -168,6 +169,8 @@ interface ImportJob {
 export async function importInThread(job: ImportJob): Promise<ImportResult> {
   const { input, create, except, signal, parseMsMax = PARSE_MS_MAX } = job;
   signal.throwIfAborted();
+  const message = `takes more than ${parseMsMax / 1000} s to parse; send it in parts`;
+  const late = () => invalid([{ field: "content", message }]);
   const limits = { maxOldGenerationSizeMb: THREAD_HEAP_MB };
   // If the thread dies, the pending call rejects.
   const thread = new Thread<ImportApi>(
@@ -177,7 +180,7 @@ export async function importInThread(job: ImportJob): Promise<ImportResult> {
     limits,
   );
   try {
-    const read = await withDeadline(parseMsMax, signal, thread.call("read", input()));
+    const read = await withDeadline({ msMax: parseMsMax, signal, late }, thread.call("read", input()));
     if ("mappingFaults" in read) throw invalid(read.mappingFaults.map(describeMappingFault));
     const imported: ImportResult["imported"][number][] = [];
     const refused = [...read.refused];
@@ -193,21 +196,6 @@ export async function importInThread(job: ImportJob): Promise<ImportResult> {
     return { imported, refused, remarks: remarksOnTaken(read.remarks, refused) };
   } finally {
     await thread.end();
-  }
-}
-
-/** Rejects at the deadline or when the client disconnects. The caller must then end the work. */
-async function withDeadline<Value>(msMax: number, signal: AbortSignal, work: Promise<Value>): Promise<Value> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const message = `takes more than ${msMax / 1000} s to parse; send it in parts`;
-  const timer = setTimeout(() => reject(invalid([{ field: "content", message }])), msMax);
-  const stop = () => reject(signal.reason as Error);
-  signal.addEventListener("abort", stop);
-  try {
-    return await Promise.race([work, promise]);
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener("abort", stop);
   }
 }
 

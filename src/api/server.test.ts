@@ -383,8 +383,9 @@ describe("operations", () => {
         );
         expect(operation.responses["429"].content["application/json"].schema.$ref).toMatch(/Error/);
         expect(operation.responses["401"].headers).toHaveProperty("X-RateLimit-Limit");
-        // The stream depends on the scopes of the key; a collector accepts one of two scopes; sessions and views need none.
-        const isOpen = /^\/v1\/(stream|session|views|collect\/)/.test(path);
+        // The stream and the site depend on the scopes of the key; a collector accepts one of two scopes; sessions and views
+        // need none.
+        const isOpen = /^\/v1\/(stream|site|session|views|collect\/)/.test(path);
         expect((operation.security[0]?.key.length ?? 0) > 0, path).toBe(!isOpen);
       }
     }
@@ -444,12 +445,17 @@ describe("operations", () => {
     const rest = examples.filter(({ path }) => path !== "/v1/rules");
     const alert = await makeAlert();
     const token = (await server.addKey({ scopes: ["collect:talk"] })).secret;
+    const assigned = await server.call("POST", "/v1/alerts/bulk", {
+      body: { action: "assign", alert_ids: [alert], assignee: "ann@example.net" },
+    });
+    const { undo_id } = assigned.body.data;
     for (const { method, path, body } of rest) {
       expect(body, path).toBeDefined();
       const ids: Record<string, string> = { rules: rule.id, alerts: alert, keys: key.id, views: view.id };
       const id = ids[path.split("/")[2]!] ?? "";
       const real: Record<string, object> = {
         "/v1/alerts/bulk": { alert_ids: [alert] },
+        "/v1/alerts/bulk/undo": { undo_id },
         "/v1/views/order": { ids: [view.id] },
         "/v1/session": { key: server.key.secret },
       };

@@ -5,6 +5,8 @@ import type { Alerts } from "../alerts/alerts.ts";
 import type { PostCollector } from "../collectors/http/post-collector.ts";
 import type { Settings } from "../config/settings.ts";
 import type { ConsolePages } from "../console/serve.ts";
+import { UndoLog } from "../alerts/undo-log.ts";
+import { builtinTestReader } from "../detection/rules/builtin.ts";
 import type { Rulebook } from "../detection/rules/rulebook.ts";
 import type { Enrichment } from "../enrichment/enrichment.ts";
 import type { Hostnames } from "../enrichment/hostnames.ts";
@@ -53,6 +55,7 @@ import { addRequestMetrics } from "./request-metrics.ts";
 import { reportEndpoints } from "./report-endpoints.ts";
 import { importEndpoints } from "./rule-import-endpoint.ts";
 import { ruleEndpoints } from "./rule-endpoints.ts";
+import { ruleTestEndpoints, type TestsOf } from "./rule-test-endpoints.ts";
 import { sessionEndpoints } from "./session-endpoints.ts";
 import { Sessions } from "./sessions.ts";
 import { siteEndpoint } from "./site-endpoint.ts";
@@ -135,9 +138,12 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
   addCompression(app, { isConstant: isDocumentation });
   const sources = sourceNames(settings.platform);
   const querySchema = alertQuerySchema(sources);
-  const details = new AlertDetails({ store, findRule: (id) => rulebook.find(id) });
+  const undoLog = new UndoLog({ now, newId: idMaker("undo_", now) });
+  const details = new AlertDetails({ store, findRule: (id) => rulebook.find(id), undoLog });
   const streams = new StreamHub({ store, registry, log, now });
   app.addHook("preClose", async () => streams.close());
+  const builtinTests = builtinTestReader(settings);
+  const testsOf: TestsOf = async (rule) => (rule.builtin ? builtinTests(rule) : (rule.tests ?? []));
   const endpoints: Endpoint[] = [
     ...eventEndpoints({ store, intake, sources, bodyLimits: settings.bodyLimits, now }),
     ...entityEndpoints({
@@ -149,14 +155,23 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
     ...exportEndpoints(exportRunner, store, sources),
     ...alertExportEndpoints(exportRunner, store, querySchema),
     ...alertEndpoints({ alerts, store, details, sources, now }),
-    ...alertBulkEndpoints({ alerts, store, querySchema, now }),
+    ...alertBulkEndpoints({ alerts, store, querySchema, undoLog }),
     ...alertEventEndpoints(store),
     ...alertWorkEndpoints(alerts, details),
     ...analysisEndpoints(analyse, details),
     ...notificationEndpoints({ notifications: store.notifications, channels, now }),
     ...channelEndpoints({ ...options.channelStatus, notifications: store.notifications, channels }),
-    ...ruleEndpoints({ rulebook, alerts: store.alerts, channels, sources, countMatches: () => detector.flush(), now }),
+    ...ruleEndpoints({
+      rulebook,
+      alerts: store.alerts,
+      channels,
+      sources,
+      countMatches: () => detector.flush(),
+      testsOf,
+      now,
+    }),
     ...simulateEndpoints({ store, sources, now }),
+    ...ruleTestEndpoints({ rulebook, testsOf, sources, now }),
     streamEndpoint(streams, sources),
     ...importEndpoints({ rulebook, settings }),
     ...flowEndpoints({ store, hostnameOf: (address) => hostnames.nameOf(address), now }),

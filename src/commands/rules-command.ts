@@ -108,8 +108,8 @@ function addTest(rules: Command): void {
     )
     .action(async (paths: string[], { json }: { json?: true }) => {
       const { documents, faults, files } = await readDocuments(command, paths);
-      const { runRuleTests } = await import("../detection/rules/rule-tests.ts");
-      const outcomes = runRuleTests(documents);
+      const { runFileTests } = await import("../detection/rules/rule-file-tests.ts");
+      const outcomes = runFileTests(documents);
       const failed = outcomes.filter((outcome) => outcome.faults.length > 0);
       if (failed.length > 0 || faults.length > 0) process.exitCode = EXIT_FAILED;
       if (json) {
@@ -130,7 +130,7 @@ function addTest(rules: Command): void {
       }
       const sigma = files.filter(({ content }) => formatOf(content) === "sigma").length;
       if (sigma > 0) print(`${countOf(sigma, "Sigma file")} skipped: Sigma has no tests.`);
-      const untested = documents.filter(({ tests }) => tests.length === 0).length;
+      const untested = documents.filter(({ input }) => input.tests.length === 0).length;
       print(
         `${countOf(outcomes.length - failed.length, "test")} of ${countOf(documents.length, "rule")} passed, ` +
           `${failed.length} failed${untested > 0 ? `; ${countOf(untested, "rule")} without tests` : ""}` +

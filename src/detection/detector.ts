@@ -324,10 +324,11 @@ export class Detector {
     }
   }
 
-  /** Sends rules in slices, so that the thread can process events in between. */
+  /** Sends rules in slices, so that the thread can process events in between. It has no use for their tests. */
   async #setRules(rules: readonly Rule[]): Promise<void> {
     for (let at = 0; at < rules.length; at += RULES_PER_CALL) {
-      await this.#thread.call("setRules", rules.slice(at, at + RULES_PER_CALL));
+      const slice = rules.slice(at, at + RULES_PER_CALL).map((rule) => ({ ...rule, tests: undefined }));
+      await this.#thread.call("setRules", slice);
     }
   }
 

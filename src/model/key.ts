@@ -38,6 +38,16 @@ export function mayStandInPath({ scopes }: Pick<ApiKey, "scopes">): boolean {
 export const PLANS = ["starter", "pro", "enterprise"] as const;
 export type Plan = (typeof PLANS)[number];
 
+/** Scopes from storage. One of a later version is left out. */
+export function knownScopes(names: readonly string[]): Scope[] {
+  return names.filter((name): name is Scope => (SCOPES as readonly string[]).includes(name));
+}
+
+/** A plan from storage. One of a later version counts as the smallest. */
+export function knownPlan(name: string): Plan {
+  return PLANS.find((plan) => plan === name) ?? "starter";
+}
+
 export const scopeSchema = z.enum(SCOPES);
 export const planSchema = z.enum(PLANS);
 

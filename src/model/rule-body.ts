@@ -1,8 +1,12 @@
 import type { RuleBody } from "./rule.ts";
 import type { RuleInput } from "./rule-schema.ts";
+import type { RuleTest } from "./rule-test.ts";
+
+/** A replacement may leave the tests as they are. */
+type BodyInput = Omit<RuleInput, "tests"> & { readonly tests?: readonly RuleTest[] | undefined };
 
 /** The stored form of a checked request. */
-export function toRuleBody(input: RuleInput): RuleBody {
+export function toRuleBody(input: BodyInput): RuleBody {
   return {
     name: input.name,
     description: input.description,
@@ -20,9 +24,10 @@ export function toRuleBody(input: RuleInput): RuleBody {
     sequenceMin: input.sequence_min ?? null,
     groupBy: input.group_by ?? null,
     absence: input.absence ?? null,
-    ...(input.parts.length > 0 && { parts: input.parts }),
+    parts: input.parts.length > 0 ? input.parts : undefined,
     dedup: { period: input.dedup.period, by: input.dedup.by ?? null },
     actions: input.actions,
+    tests: input.tests !== undefined && input.tests.length > 0 ? input.tests : undefined,
     origin: input.origin ?? null,
   };
 }

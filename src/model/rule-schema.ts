@@ -9,6 +9,7 @@ import { severitySchema } from "./event-schema.ts";
 import { pathFault } from "./field.ts";
 import { timeSchema } from "./time-bound.ts";
 import { ANY_SOURCE, CHANNELS, EXCEPTIONS_MAX, WINDOW_MS_MAX, type ConditionInput } from "./rule.ts";
+import { ruleTestsSchema } from "./rule-test-schema.ts";
 import { refuseCrowdedPlaces, refuseMixtures, refuseUnknownSources } from "./rule-faults.ts";
 
 // Schemas of rules, for validation and for the OpenAPI document.
@@ -339,7 +340,12 @@ export function ruleInputSchema(sources: readonly string[]): ReturnType<typeof n
 
 function newRuleInputSchema(sources: readonly string[]) {
   return z
-    .strictObject({ ...ruleFields, enabled: z.boolean().default(true), source: sourceSchema(sources) })
+    .strictObject({
+      ...ruleFields,
+      enabled: z.boolean().default(true),
+      source: sourceSchema(sources),
+      tests: ruleTestsSchema(sources).default([]),
+    })
     .superRefine(refuseMixtures, BESIDE_OTHERS)
     .superRefine((rule, context) => refuseUnknownSources(rule, sources, context), BESIDE_OTHERS)
     .meta({ id: "NewRule" });
@@ -363,14 +369,24 @@ export function ruleReplacementSchema(sources: readonly string[]) {
       ...saidFields,
       enabled: z.boolean(),
       source: sourceSchema(sources),
+      tests: ruleTestsSchema(sources).optional(),
     })
     .superRefine(refuseMixtures, BESIDE_OTHERS)
     .superRefine((rule, context) => refuseUnknownSources(rule, sources, context), BESIDE_OTHERS)
     .meta({ id: "RuleReplacement" });
 }
 
-/** Schema of a rule in a simulation. */
-export function simulatedRuleSchema(sources: readonly string[]) {
+const simulatedSchemas = new Map<string, ReturnType<typeof newSimulatedRuleSchema>>();
+
+/** Schema of a rule in a simulation or in a run of its tests. */
+export function simulatedRuleSchema(sources: readonly string[]): ReturnType<typeof newSimulatedRuleSchema> {
+  const key = sources.join();
+  const known = simulatedSchemas.get(key) ?? newSimulatedRuleSchema(sources);
+  simulatedSchemas.set(key, known);
+  return known;
+}
+
+function newSimulatedRuleSchema(sources: readonly string[]) {
   return newRuleInputSchema(sources).safeExtend(saidFields).meta({ id: "SimulatedRule" });
 }
 

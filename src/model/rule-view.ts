@@ -4,6 +4,7 @@ import type { Resolution } from "./alert-state.ts";
 import { severitySchema } from "./event-schema.ts";
 import { CHANNELS, type Rule, type RuleException, type RuleStats } from "./rule.ts";
 import { originSchema, pathsSchema } from "./rule-schema.ts";
+import type { RuleTest } from "./rule-test.ts";
 
 // Rules as the API returns them.
 
@@ -48,6 +49,19 @@ const stepViewSchema = z.object({
   absent: z.boolean().optional(),
 });
 
+/** Tests are returned as they were sent. */
+const testViewSchema = z
+  .object({
+    name: z.string(),
+    start: z.string().optional(),
+    events: z.array(z.looseObject({ type: z.string() })),
+    wait: z.string().optional(),
+    alerts: z.int(),
+    event_count: z.int().optional(),
+    title: z.string().optional(),
+  })
+  .meta({ id: "StoredRuleTest", description: "the test as it was sent" });
+
 /** A rule as the API returns it. */
 export const ruleSchema = z
   .object({
@@ -84,6 +98,10 @@ export const ruleSchema = z
     exceptions: z.array(exceptionSchema),
     actions: z.array(z.object({ alert: z.object({ channels: z.array(z.enum(CHANNELS)) }) })),
     origin: originSchema.meta({ id: "RuleOrigin" }).nullable(),
+    tests: z
+      .array(testViewSchema)
+      .optional()
+      .describe("events and the alerts that they must raise; only where a single rule is returned"),
     builtin: z.boolean(),
     created_at: z.string(),
     updated_at: z.string(),
@@ -117,7 +135,8 @@ export function falsePositiveShare({ resolutions }: AlertOutcomes): number | nul
   return resolved === 0 ? null : Math.round((1000 * resolutions.false_positive) / resolved) / 1000;
 }
 
-export function ruleView(rule: Rule, stats: RuleStats, outcomes: AlertOutcomes): object {
+/** `tests`: for a single rule; lists are returned without them. */
+export function ruleView(rule: Rule, stats: RuleStats, outcomes: AlertOutcomes, tests?: readonly RuleTest[]): object {
   const { id, name, description, severity, enabled, source, tags, title, references, conditions, window } = rule;
   return {
     id,
@@ -142,6 +161,7 @@ export function ruleView(rule: Rule, stats: RuleStats, outcomes: AlertOutcomes):
     exceptions: rule.exceptions.map(exceptionView),
     actions: rule.actions,
     origin: rule.origin ?? null,
+    ...(tests && { tests }),
     builtin: rule.builtin,
     created_at: formatTime(rule.createdAt),
     updated_at: formatTime(rule.updatedAt),

@@ -8,6 +8,7 @@ import {
   type KeywordInput,
 } from "./condition.ts";
 import type { Severity } from "./event.ts";
+import type { RuleTest } from "./rule-test.ts";
 
 // Rules: conditions on one event and, over several events, a threshold, a sequence or an absence. The API, the store and
 // rule files use this shape. The schemas are in rule-schema.ts, so that threads that never validate rules need not load zod.
@@ -150,6 +151,8 @@ export interface Rule {
   /** Deleted exceptions that applied to matches which the rule may still remember. */
   readonly endedExceptions?: readonly EndedException[] | undefined;
   readonly actions: readonly { readonly alert: { readonly channels: readonly Channel[] } }[];
+  /** Absent: none, or a built-in rule, whose tests are read from its file when they are asked for. */
+  readonly tests?: readonly RuleTest[] | undefined;
   /** Null, or absent in older records: created here. */
   readonly origin?: RuleOrigin | null | undefined;
   readonly builtin: boolean;

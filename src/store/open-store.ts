@@ -155,7 +155,7 @@ async function holdCases<Cases extends CasePart>(
 function fencedAlerts(alerts: AlertStore, fence: Fence): AlertStore {
   return {
     ...alerts,
-    commit: ({ detected, ...changes }) => alerts.commit({ ...changes, detected: detected && { ...detected, fence } }),
+    commit: ({ detected, ...changes }) => alerts.commit({ ...changes, detected: detected && { fence, ...detected } }),
   };
 }
 

@@ -1,7 +1,14 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { openTestServer, type TestServer } from "../api-server.ts";
-import { describeInBrowser, expectAccessible, launchBrowser, openConsole, type ConsolePage } from "./browser.ts";
+import {
+  describeInBrowser,
+  everyLookFaults,
+  expectAccessible,
+  launchBrowser,
+  openConsole,
+  type ConsolePage,
+} from "./browser.ts";
 import type { PageOptions } from "./chromium.ts";
 
 const MARKUP = `<img src=x onerror="alert(1)">`;
@@ -207,7 +214,10 @@ describeInBrowser("the rules screen", () => {
     await page.getByRole("button", { name: "YAML" }).click();
     const text = page.getByLabel("The rule as YAML");
     await text.click();
-    await page.keyboard.press("Control+End");
+    // At the top: at the end, where the tests are, the editor indents new lines.
+    await page.keyboard.press("Control+Home");
+    await page.keyboard.type("\n");
+    await page.keyboard.press("ArrowUp");
     // Letters that are keys elsewhere are only letters here.
     await page.keyboard.type(
       "# njek by night\nexceptions: [{ reason: ours, conditions: [{ field: raw.from, equals: x }] }",
@@ -219,13 +229,13 @@ describeInBrowser("the rules screen", () => {
     await page.getByText("The form cannot show this YAML").waitFor();
     await page.getByRole("button", { name: "Back to the YAML" }).click();
     await text.click();
-    await page.keyboard.press("Control+End");
+    for (const key of ["Control+Home", "ArrowDown", "End"]) await page.keyboard.press(key);
     await page.keyboard.type("]");
     await page.getByRole("button", { name: "Form" }).click();
     await page.getByLabel("Severity").selectOption("medium");
     await page.getByRole("button", { name: "YAML" }).click();
     await page.getByText("# njek by night").waitFor();
-    await page.getByText("severity: medium").waitFor();
+    await page.getByText("severity: medium", { exact: true }).waitFor();
     await expectAccessible(page);
     await page.getByRole("button", { name: "Create the rule" }).click();
     await page.getByText("Created the rule site.toll_fraud.").waitFor();
@@ -235,6 +245,84 @@ describeInBrowser("the rules screen", () => {
       builtin: false,
       threshold: { count: 5, group_by: "raw.from", distinct: "raw.to" },
     });
+  });
+
+  test("the tests of a rule are shown and run, by a key and by a button, saved and not yet saved", async () => {
+    const builtin = await open("/rules?rule=talk.toll_fraud");
+    const tests = (page: Page) => page.getByRole("region", { name: "Tests" });
+    await tests(builtin).getByRole("listitem").first().waitFor();
+    const count = await tests(builtin).getByRole("listitem").count();
+    await builtin.keyboard.press("r");
+    await tests(builtin).getByText(`${count} of ${count} pass`).waitFor();
+    await expectAccessible(builtin);
+
+    const { id } = await makeRule("site.tested", {
+      tests: [
+        { name: `one is enough ${MARKUP}`, events: [{ type: "app_login_failure" }], alerts: 1 },
+        { name: "two are one alert", events: [{ type: "app_login_failure", repeat: 2 }], alerts: 2 },
+      ],
+    });
+    const page = await open(`/rules?edit=${id}`, { width: 390, height: 844 });
+    await tests(page).getByRole("button", { name: "Run the tests" }).click();
+    await tests(page).getByText("1 of 2 pass, 1 fails").waitFor();
+    const [passed, failed] = [0, 1].map((index) => tests(page).getByRole("listitem").nth(index));
+    await passed!.getByText("passes").waitFor();
+    await passed!.getByText(MARKUP).waitFor();
+    await failed!.getByText("2 alerts", { exact: true }).waitFor();
+    await failed!.getByText(/^1 alert, titled "Somebody failed to log in"$/).waitFor();
+    await expectAccessible(page);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true);
+    // The value of a condition is as wide as its field.
+    const widthOf = async (label: string) => (await page.getByLabel(label).boundingBox())!.width;
+    expect(await widthOf("Value of condition 1")).toBe(await widthOf("Field of condition 1"));
+    await page.getByRole("button", { name: "Edit the tests" }).click();
+    const text = page.getByLabel("The rule as YAML");
+    await text.click();
+    await page.keyboard.press("Control+End");
+    await page.keyboard.type("  - { name: nothing, events: [], alert: 0 }\n");
+    await tests(page).getByText("The rule has changed since they ran. Run them again.").waitFor();
+    await tests(page).getByRole("button", { name: "Run the tests" }).click();
+    await page.getByText("tests[2].alerts", { exact: true }).waitFor();
+    await expectAccessible(page);
+    await text.click();
+    await page.keyboard.press("Control+End");
+    for (const key of ["ArrowUp", "End", "ArrowLeft", "ArrowLeft", "ArrowLeft", "ArrowLeft", "ArrowLeft"]) {
+      await page.keyboard.press(key);
+    }
+    await page.keyboard.type("s");
+    await tests(page).getByRole("button", { name: "Run the tests" }).click();
+    await tests(page).getByText("2 of 3 pass, 1 fails").waitFor();
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Saved the rule site.tested.").waitFor();
+    const { body } = await server.call("GET", `/v1/rules/${id}`);
+    expect(body.data.tests).toMatchObject([{}, { alerts: 2 }, { name: "nothing", events: [], alerts: 0 }]);
+  });
+
+  test("a first test is written for a rule that has none, and removed", async () => {
+    const { id } = await makeRule("site.untested");
+    const page = await open(`/rules?edit=${id}`);
+    const tests = page.getByRole("region", { name: "Tests" });
+    await tests.getByText(/^This rule has no tests/).waitFor();
+    await page.getByRole("button", { name: "Test", exact: true }).click();
+    await page.getByLabel("The rule as YAML").waitFor();
+    await tests.getByRole("button", { name: "Run the tests" }).click();
+    await tests.getByText("1 of 1 passes").waitFor();
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Saved the rule site.untested.").waitFor();
+    expect((await server.call("GET", `/v1/rules/${id}`)).body.data.tests).toHaveLength(1);
+    await page.goto(`${server.address}/rules?edit=${id}`);
+    await page.getByRole("button", { name: "YAML" }).click();
+    const text = page.getByLabel("The rule as YAML");
+    await text.click();
+    await page.keyboard.press("Control+a");
+    await page.keyboard.press("Delete");
+    await page.keyboard.type(
+      "{ name: site.untested, description: D, severity: low, enabled: true, conditions: [{ field: type, equals: x }], " +
+        "actions: [{ alert: { channels: [] } }] }",
+    );
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Saved the rule site.untested.").last().waitFor();
+    expect((await server.call("GET", `/v1/rules/${id}`)).body.data.tests).toEqual([]);
   });
 
   test("what the service refuses is shown at its line", async () => {
@@ -261,7 +349,7 @@ describeInBrowser("the rules screen", () => {
     await page.getByRole("button", { name: "Save" }).click();
     const sheet = page.getByRole("dialog", { name: "Somebody else changed this rule" });
     await sheet.waitFor();
-    await expectAccessible(page);
+    expect((await everyLookFaults(page)).join("\n\n")).toBe("");
     await sheet.getByRole("button", { name: "Keep mine" }).click();
     await sheet.waitFor({ state: "detached" });
     expect(await page.getByLabel("Description").inputValue()).toBe("Mine");

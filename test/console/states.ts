@@ -25,6 +25,8 @@ const menu = (page: Page) => page.getByRole("menu").waitFor();
 const press =
   (...keys: string[]) =>
   async (page: Page) => {
+    // Whoever presses keys has the focus somewhere, and wants it back.
+    await page.getByRole("navigation", { name: "Screens" }).getByRole("link").first().focus();
     for (const key of keys) await page.keyboard.press(key);
     await dialog(page);
   };

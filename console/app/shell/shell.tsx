@@ -52,17 +52,19 @@ export function Shell() {
   useKeys("alert", { undo: undoLatest });
   return (
     <div className="grid h-full grid-cols-[68px_minmax(0,1fr)] grid-rows-[48px_minmax(0,1fr)] max-md:grid-cols-1 max-md:grid-rows-[48px_minmax(0,1fr)_58px] print:block">
-      <a
-        href="#screen"
-        className="sr-only focus:not-sr-only focus:absolute focus:z-50 focus:m-2 focus:rounded-md focus:bg-accent focus:px-3 focus:py-2 focus:text-accent-ink"
-      >
-        Skip to the screen
-      </a>
-      <Rail />
-      <TopBar onSearch={() => setCover("palette")} onKeys={() => setCover("keys")} />
+      <div data-below-sheets className="contents">
+        <a
+          href="#screen"
+          className="sr-only focus:not-sr-only focus:absolute focus:z-50 focus:m-2 focus:rounded-md focus:bg-accent focus:px-3 focus:py-2 focus:text-accent-ink"
+        >
+          Skip to the screen
+        </a>
+        <Rail />
+        <TopBar onSearch={() => setCover("palette")} onKeys={() => setCover("keys")} />
+      </div>
       <div id="screen" className="flex min-h-0 min-w-0 flex-col overflow-hidden print:overflow-visible">
         <LimitBanner />
-        <div className="min-h-0 flex-1">
+        <div data-below-sheets className="min-h-0 flex-1">
           <Outlet />
         </div>
       </div>

@@ -109,7 +109,7 @@ function Picture(props: AreaChartProps) {
             bottom={TOP + plotHeight}
             baseline={height - 6}
             ticks={plotWidth / 90}
-            right={width - 44}
+            right={width}
           />
           <g clipPath={`url(#${clip})`}>
             {layers.map((layer, index) => (

@@ -82,7 +82,7 @@ function Picture(props: SeverityHistogramProps) {
             bottom={plot}
             baseline={height - 4}
             ticks={width / 95}
-            right={width - 58}
+            right={width}
           />
           {buckets.map((bucket) => (
             <Bar

@@ -60,9 +60,8 @@ function TableSheet({ title, columns, rows: read, note, onClose }: TableProps & 
         role="region"
         aria-label={`${title} as a table`}
         // It scrolls, also by keys.
-        // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex
         tabIndex={0}
-        className="max-h-[60vh] overflow-auto rounded-md border border-line"
+        className="max-h-[60vh] scroll-pt-8 overflow-auto rounded-md border border-line"
       >
         {rows.length === 0 ? (
           <p className="p-3 text-sm text-ink2">Nothing in this time.</p>

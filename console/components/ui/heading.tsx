@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 /** The heading of a part of a screen, with what belongs to it on the right. */
 export function SectionHeading({ children, right }: { children: ReactNode; right?: ReactNode }) {
   return (
-    <div className="mb-2 flex items-center gap-2">
+    <div className="mb-2 flex flex-wrap items-center gap-x-2 gap-y-1">
       <h2 className="text-xs font-semibold text-ink">{children}</h2>
       <div className="ml-auto">{right}</div>
     </div>

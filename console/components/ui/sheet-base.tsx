@@ -1,6 +1,26 @@
 import { Dialog } from "@base-ui/react/dialog";
+import { useLayoutEffect } from "react";
 import { IconButton } from "./button.tsx";
 import type { SheetProps } from "./sheet.tsx";
+
+let openSheets = 0;
+
+/**
+ * What keeps the focus in a sheet brings it back a frame after it left: on a slow machine, two quick Tabs were faster and went
+ * on in the page below. Messages and the banner stay in reach.
+ */
+function usePageOutOfReach(open: boolean): void {
+  useLayoutEffect(() => {
+    if (!open) return;
+    const mark = (change: 1 | -1) => {
+      openSheets += change;
+      for (const part of document.querySelectorAll<HTMLElement>("[data-below-sheets]")) part.inert = openSheets > 0;
+    };
+    mark(1);
+    // Before the focus returns.
+    return () => mark(-1);
+  }, [open]);
+}
 
 /** A small page over the page. Focus stays inside and returns when it closes. */
 export default function SheetBase({
@@ -13,6 +33,7 @@ export default function SheetBase({
   isForReading = false,
   initialFocus,
 }: SheetProps) {
+  usePageOutOfReach(open);
   return (
     <Dialog.Root open={open} onOpenChange={(isOpen) => !isOpen && onClose()}>
       <Dialog.Portal>

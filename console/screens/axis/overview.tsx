@@ -141,7 +141,7 @@ const Ground = memo(function Ground({ range, left, plot, cells, alerts }: Ground
         .map(({ atMs }) => (
           <g key={atMs}>
             <line x1={x(atMs)} x2={x(atMs)} y1={4} y2={HEIGHT} stroke="var(--line)" />
-            {x(atMs) < left + plot - 40 && (
+            {x(atMs) < left + plot - 64 && (
               <text x={x(atMs) + 6} y={14} fontSize={10.5} fill="var(--ink3)">
                 {day(atMs)}
               </text>

@@ -42,10 +42,11 @@ export function Toolbar(props: ToolbarProps) {
     props;
   const isAwaited = alert === undefined && props.isAlertAwaited;
   return (
-    <div className="shrink-0 border-b border-line px-4 pt-3 pb-2">
-      <div className="flex min-w-0 items-center gap-x-3 gap-y-1.5 max-md:flex-wrap">
+    <div className="shrink-0 border-b border-line px-4 pt-3 pb-2 max-md:flex max-md:flex-wrap max-md:items-center max-md:gap-2">
+      {/* On a phone both rows are one, which wraps: what is shown comes before who is followed. */}
+      <div className="flex min-w-0 items-center gap-x-3 max-md:contents">
         <h1 className="text-lg font-semibold tracking-tight whitespace-nowrap">One time axis</h1>
-        {views}
+        <div className="flex min-w-0 items-center max-md:order-1">{views}</div>
         <div className="ml-auto flex shrink-0 items-center gap-1">
           <span className="mr-1 text-xs whitespace-nowrap text-ink2 max-xl:hidden">
             {day(view.fromMs)} {clock(view.fromMs)} <span className="text-ink3">for</span> {duration(lengthOf(view))}
@@ -76,8 +77,8 @@ export function Toolbar(props: ToolbarProps) {
           />
         </div>
       </div>
-      <div className="mt-1.5 flex min-w-0 items-center gap-x-2 gap-y-1.5 max-md:flex-wrap">
-        {isAwaited && <Skeleton className="h-7 w-80 rounded-full" />}
+      <div className="mt-1.5 flex min-w-0 items-center gap-2 max-md:order-2 max-md:mt-0 max-md:flex-wrap">
+        {isAwaited && <Skeleton className="h-7 w-80 rounded-full max-md:w-50" />}
         {alert !== undefined && (
           <Chip name={`the alert ${alert.title}`} onRemove={onRemoveAlert}>
             <SeverityBars severity={alert.severity} size={13} />
@@ -137,7 +138,7 @@ function Action({ icon, does, act, isOn }: ActionProps) {
 
 function Chip({ name, onRemove, children }: { name: string; onRemove: () => void; children: ReactNode }) {
   return (
-    <span className="inline-flex h-7 max-w-80 min-w-0 items-center gap-2 rounded-full border border-line2/60 bg-raised pr-1 pl-2.5 text-xs">
+    <span className="inline-flex h-7 max-w-80 min-w-0 items-center gap-2 rounded-full max-md:max-w-50 border border-line2/60 bg-raised pr-1 pl-2.5 text-xs">
       {children}
       <button
         type="button"

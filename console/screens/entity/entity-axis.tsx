@@ -49,7 +49,7 @@ export function EntityAxis({ entity, fromMs, toMs }: EntityAxisProps) {
         ) : data.eventCount === 0 && data.alerts.length === 0 ? (
           <Empty title="Nothing in this time" />
         ) : (
-          <div className="min-w-[640px]">
+          <div className="min-w-[300px]">
             <Axis
               view={view}
               events={data.events}

@@ -135,7 +135,7 @@ function EventSentences({ events }: { events: readonly Event[] }) {
           >
             {day(event.timestamp)} {clock(event.timestamp)}
           </time>
-          <span className="min-w-0 flex-1 text-ink2">
+          <span className="words min-w-0 flex-1 text-ink2">
             <Sentence event={event} />
           </span>
         </li>

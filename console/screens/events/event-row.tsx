@@ -69,7 +69,7 @@ export const EventRow = memo(function EventRow(props: EventRowProps) {
       <span role="cell" className="text-ink3 max-sm:hidden" title={DOMAIN_WORD[domain]}>
         <Icon name={DOMAIN_ICON[domain]} size={14} label={DOMAIN_WORD[domain]} />
       </span>
-      <span role="cell" className="truncate text-ink2 max-sm:order-3">
+      <span role="cell" className="words truncate text-ink2 max-sm:order-3">
         <Sentence event={event} />
       </span>
       {columns.map((field) => {

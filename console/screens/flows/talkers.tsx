@@ -71,16 +71,16 @@ export function Talkers({ filter, range, dim, onDim, onRefine }: TalkersProps) {
                   </td>
                   <td className="py-1">
                     <div className="flex items-center gap-2" title={`${exact(row.bytes)} bytes`}>
-                      <span aria-hidden className="h-2 flex-1 rounded-full bg-hover">
+                      <span aria-hidden className="h-2 min-w-0 flex-1 rounded-full bg-hover">
                         <span
                           className="block h-full rounded-full bg-accent"
                           style={{ width: `${(row.bytes / most) * 100}%` }}
                         />
                       </span>
-                      <span className="w-16 text-right text-ink2">{bytes(row.bytes)}</span>
+                      <span className="w-16 text-right whitespace-nowrap text-ink2">{bytes(row.bytes)}</span>
                     </div>
                   </td>
-                  <td className="py-1 text-right text-ink2" title={exact(row.flow_count)}>
+                  <td className="py-1 pl-2 text-right whitespace-nowrap text-ink2" title={exact(row.flow_count)}>
                     {short(row.flow_count)}
                   </td>
                   <td className="w-8 text-right">

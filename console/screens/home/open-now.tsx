@@ -23,7 +23,7 @@ export function OpenNow() {
             <span className="text-[34px] leading-none font-semibold tracking-tight">{short(open.data.total)}</span>
             <span className="ml-2 text-sm text-ink3">{open.data.total === 1 ? "alert" : "alerts"}</span>
           </ScreenLink>
-          <ul className="flex flex-wrap gap-x-6 gap-y-2">
+          <ul className="flex flex-wrap gap-x-6 gap-y-2 max-sm:grid max-sm:w-full max-sm:grid-cols-2">
             {open.data.bySeverity
               .filter(({ severity, count }) => count > 0 || severity !== "info")
               .map(({ severity, count }) => (

@@ -10,7 +10,7 @@ import { SeverityLabel } from "../../components/ui/severity.tsx";
 import { Empty, Failure, Skeleton } from "../../components/ui/states.tsx";
 import { Switch } from "../../components/ui/switch.tsx";
 import type { Rule } from "../../data/client.ts";
-import { ruleByNameQuery, ruleQuery, simulateRule } from "../../data/rules.ts";
+import { ruleByNameQuery, ruleQuery, simulateRule, testRule } from "../../data/rules.ts";
 import { useMay } from "../../data/session.ts";
 import { dedupWords, descriptionParts, firingWords } from "../../text/rules.ts";
 import { DeleteSheet } from "./delete-sheet.tsx";
@@ -18,7 +18,9 @@ import { Exceptions } from "./exceptions.tsx";
 import { Figures, Footnotes } from "./rule-facts.tsx";
 import { copyOf, inputOf } from "./rule-input.ts";
 import { isRuleName } from "./rule-search.ts";
+import { RuleTests } from "./rule-tests.tsx";
 import { sourceIcon, sourceWord } from "./source-words.ts";
+import { testNames } from "./test-words.ts";
 import { SimulationResult } from "./try-it.tsx";
 import { WhatItLooksFor } from "./what-it-looks-for.tsx";
 
@@ -90,11 +92,15 @@ function Body({ rule, warnings, isSwitching, onSwitch, onEdit, onClose }: BodyPr
   const [isDeleting, setDeleting] = useState(false);
   const { what, todo } = descriptionParts(rule.description);
   const attempt = useMutation({ mutationFn: () => simulateRule(inputOf(rule)) });
+  const tests = useMutation({ mutationFn: (_version: string) => testRule(rule.id) });
+  const runTests = () => tests.mutate(rule.updated_at);
+  const names = testNames(rule.tests);
   const edit = () => onEdit(rule.builtin ? copyOf(rule.id) : rule.id);
   const lacks = mayWrite ? undefined : "Your key lacks the scope rules:write.";
   useKeys("rules", {
     simulate: () => mayTry && !attempt.isPending && attempt.mutate(),
     edit: () => mayWrite && edit(),
+    test: () => names.length > 0 && !tests.isPending && runTests(),
   });
   return (
     <>
@@ -211,6 +217,18 @@ function Body({ rule, warnings, isSwitching, onSwitch, onEdit, onClose }: BodyPr
             <p>{notifyWords(rule)}</p>
           </div>
         </section>
+        {rule.tests === undefined ? (
+          <Skeleton className="h-24" />
+        ) : (
+          <RuleTests
+            names={names}
+            result={tests.data}
+            error={tests.error}
+            isPending={tests.isPending}
+            isStale={tests.variables !== rule.updated_at}
+            onRun={runTests}
+          />
+        )}
         <section>
           <SectionHeading>Exceptions</SectionHeading>
           <Exceptions rule={rule} nowMs={nowMs} />

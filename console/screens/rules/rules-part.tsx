@@ -25,6 +25,7 @@ const HINTS: readonly KeyHint[] = [
   [[KEYS.rules.toggle], "on or off"],
   [[KEYS.rules.edit], "edit"],
   [[KEYS.rules.simulate], "try"],
+  [[KEYS.rules.test], "run tests"],
 ];
 
 /** The list of rules, and beside it the one that is open. */

@@ -52,7 +52,7 @@ export function SimulationResult({ result, severity }: { result: Simulation; sev
                 >
                   {day(event.timestamp).slice(0, 3)} {clock(event.timestamp)}
                 </Link>
-                <span className="min-w-0 break-words text-ink2">
+                <span className="words min-w-0 break-words text-ink2">
                   <Sentence event={event} />
                 </span>
               </li>

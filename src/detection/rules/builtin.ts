@@ -1,8 +1,10 @@
 import { globSync, readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Severity } from "../../model/event.ts";
 import type { Channel, Rule } from "../../model/rule.ts";
+import type { RuleTest } from "../../model/rule-test.ts";
 import { readCached } from "./builtin-cache.ts";
 import {
   describeFault,
@@ -34,6 +36,24 @@ function parseAll(files: readonly RuleFile[], settings: RuleFileSettings): RuleD
     if (faults.length > 0) throw new Error(faults.map(describeFault).join("\n"));
     return documents;
   });
+}
+
+/** Reads the tests of built-in rules when they are asked for: parsing all of them would double the time of a start. */
+export function builtinTestReader(
+  settings: RuleFileSettings,
+): (rule: Pick<Rule, "name">) => Promise<readonly RuleTest[]> {
+  const known = new Map<string, Promise<readonly RuleTest[]>>();
+  const parse = ruleFileParser(settings);
+  const read = async (name: string) => {
+    const path = join(FOLDER, `${name.replaceAll(/[._]/g, "-")}.yaml`);
+    const { documents } = parse({ name: path, content: await readFile(path, "utf8") });
+    return documents.find(({ input }) => input.name === name)!.input.tests;
+  };
+  return ({ name }) => {
+    const tests = known.get(name) ?? read(name);
+    known.set(name, tests);
+    return tests;
+  };
 }
 
 export interface BuiltinSettings extends RuleFileSettings {

@@ -6,7 +6,7 @@ import { ruleFileParser } from "./rule-file.ts";
 const SETTINGS = { platform: "platform", timezone: "UTC" };
 const parse = ruleFileParser(SETTINGS);
 
-const TESTS = readBuiltinFiles(SETTINGS)[0]!.tests;
+const TESTS = readBuiltinFiles(SETTINGS)[0]!.input.tests;
 const GOOD = "{ field: type, equals: x }";
 
 function hintsOf(lines: string): string[] {
@@ -14,7 +14,9 @@ function hintsOf(lines: string): string[] {
   const content = `name: a.b\n${described}severity: low\nactions: [{ alert: { channels: [] } }]\n${lines}`;
   const { documents, faults } = parse({ name: "a.yaml", content });
   expect(faults).toEqual([]);
-  return lintRule({ ...documents[0]!, tests: TESTS }).map(({ path, message }) => `${path}: ${message}`);
+  return lintRule({ input: { ...documents[0]!.input, tests: TESTS } }).map(
+    ({ path, message }) => `${path}: ${message}`,
+  );
 }
 
 describe("a hint", () => {

@@ -38,7 +38,7 @@ const TOP_TEXTS: ReadonlySet<string> = new Set(["type", "source", "severity", "c
 const SEEN_FIELDS: readonly (keyof SeenEvent)[] = ["type", "source", "class", "severity", "timestamp"];
 const COMPARISONS: ReadonlySet<string> = new Set(["gt", "gte", "lt", "lte"]);
 
-export function lintRule({ input, tests }: Pick<RuleDocument, "input" | "tests">): Hint[] {
+export function lintRule({ input }: Pick<RuleDocument, "input">): Hint[] {
   const hints: Hint[] = [];
   const hint = (path: string, message: string) => hints.push({ path, message });
   const lists: (readonly [path: string, items: readonly ConditionInput[]])[] = [
@@ -51,7 +51,7 @@ export function lintRule({ input, tests }: Pick<RuleDocument, "input" | "tests">
   lintGuard(input, hint);
   lintAggregates(input, hint);
   lintTemplates(input, hint);
-  if (tests.length === 0) hint("tests", "missing: add events that must fire and events that must not");
+  if (input.tests.length === 0) hint("tests", "missing: add events that must fire and events that must not");
   return hints;
 }
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { ruleFileParser, toRule } from "./rule-file.ts";
-import { runRuleTests } from "./rule-tests.ts";
+import { runFileTests } from "./rule-file-tests.ts";
+import { eventsOfTest } from "./test-events.ts";
 
 const parse = ruleFileParser({ platform: "yard", timezone: "Europe/Berlin" });
 const parseText = (content: string) => parse({ name: "rules.yaml", content });
@@ -23,7 +24,7 @@ describe("a rule file", () => {
     const { documents, faults } = parseText(`${RULE}---${RULE.replace("site.logins", "site.others")}`);
     expect(faults).toEqual([]);
     expect(documents.map(({ input }) => input.name)).toEqual(["site.logins", "site.others"]);
-    expect(documents[1]).toMatchObject({ line: 13, id: null, createdMs: null, tests: [] });
+    expect(documents[1]).toMatchObject({ line: 13, id: null, createdMs: null, input: { tests: [] } });
     expect(documents[0]!.input).toMatchObject({
       source: "yard_network",
       enabled: true,
@@ -112,7 +113,8 @@ describe("the tests of a rule", () => {
     const { documents } = parseText(
       `${RULE}tests: [{ name: a, start: "2026-11-02T23:00:00Z", alerts: 1, events: [${EVENT}, { type: motion, at: +1m }] }]`,
     );
-    const { events } = documents[0]!.tests[0]!;
+    const { input } = documents[0]!;
+    const events = [...eventsOfTest(input.tests[0]!, input)];
     expect(events.map(({ timestamp, raw, source }) => [timestamp, raw, source])).toEqual([
       ["2026-11-02T23:00:00.000Z", { src_ip: "192.0.2.1", number: 1 }, "yard_network"],
       ["2026-11-02T23:00:30.000Z", { src_ip: "192.0.2.2", number: 2 }, "yard_network"],
@@ -125,7 +127,7 @@ describe("the tests of a rule", () => {
   test("report deviations", () => {
     const same = EVENT.replace("{n}", "7");
     const outcomeOf = (claims: string) =>
-      runRuleTests(
+      runFileTests(
         parseText(`${RULE}tests: [{ name: a, start: "2026-11-02T23:00:00Z", events: [${same}], ${claims} }]`).documents,
       )[0]!.faults;
     expect(outcomeOf("alerts: 1, event_count: 3, title: Failed logins")).toEqual([]);

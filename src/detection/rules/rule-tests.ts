@@ -1,23 +1,31 @@
 import { parseTime } from "../../lib/time.ts";
 import { isSameIncident, type Finding } from "../../model/finding.ts";
+import type { Rule } from "../../model/rule.ts";
+import type { RuleTest } from "../../model/rule-test.ts";
 import { DetectionEngine } from "../detection-engine.ts";
-import { toRule, type RuleDocument, type RuleTest } from "./rule-file.ts";
+import { eventsOfTest, waitOfTest } from "./test-events.ts";
 
-// Runs the tests of rule files through the detection engine.
+// Runs the tests of rules through the detection engine, for the command line and for the API.
 
 export interface TestOutcome {
-  readonly document: RuleDocument;
   readonly test: RuleTest;
-  /** Index among the tests of the document. */
+  /** Index among the tests of the rule. */
   readonly index: number;
+  /** The expected alerts in words: `1 alert with 5 events, titled "Failed logins"`. */
+  readonly expected: string;
+  /** The raised alerts in words. */
+  readonly actual: string;
   /** Deviations from the expected result; empty if the test passes. */
   readonly faults: readonly string[];
 }
 
-export function runRuleTests(documents: readonly RuleDocument[]): TestOutcome[] {
-  return documents.flatMap((document) =>
-    document.tests.map((test, index) => ({ document, test, index, faults: compare(test, alertsOf(document, test)) })),
-  );
+/** Runs the tests of a rule. A rule that is disabled is tested too. */
+export function runRuleTests(rule: Rule, tests: readonly RuleTest[]): TestOutcome[] {
+  return tests.map((test, index) => {
+    const alerts = alertsOf(rule, test);
+    const faults = compare(test, alerts);
+    return { test, index, expected: wordsOfExpected(test), actual: wordsOfActual(test, alerts), faults };
+  });
 }
 
 interface TestAlert {
@@ -29,18 +37,17 @@ interface TestAlert {
 }
 
 /** The alerts of a test. Each event arrives when it happens. */
-function alertsOf(document: RuleDocument, test: RuleTest): TestAlert[] {
+function alertsOf(rule: Rule, test: RuleTest): TestAlert[] {
   let now = 0;
   const engine = new DetectionEngine({ now: () => now });
-  // Rules that are disabled by default are tested too.
-  engine.setRule({ ...toRule(document, { builtin: false }), enabled: true });
+  engine.setRule({ ...rule, enabled: true, activeAfter: null, endedExceptions: [] });
   const alerts: TestAlert[] = [];
-  for (const event of test.events) {
+  for (const event of eventsOfTest(test, rule)) {
     now = Math.max(now, parseTime(event.timestamp)!);
     addFindings(alerts, engine.tick(now).findings);
     addFindings(alerts, engine.process([event]).findings);
   }
-  now += test.waitMs;
+  now += waitOfTest(test);
   addFindings(alerts, engine.tick(now).findings);
   return alerts;
 }
@@ -70,6 +77,22 @@ function titlesOf(alerts: readonly TestAlert[]): string {
   return [...titles, ...(more > 0 ? [`and ${more} more`] : [])].join(", ");
 }
 
+const counted = (count: number, noun: string) => `${count === 0 ? "no" : count} ${noun}${count === 1 ? "" : "s"}`;
+const eventsIn = (alerts: readonly TestAlert[]) => alerts.reduce((sum, alert) => sum + alert.eventCount, 0);
+
+function wordsOfExpected({ alerts, event_count, title }: RuleTest): string {
+  return (
+    counted(alerts, "alert") +
+    (event_count === undefined ? "" : ` with ${counted(event_count, "event")}`) +
+    (title === undefined ? "" : `, ${alerts > 1 ? "the first " : ""}titled "${title}"`)
+  );
+}
+
+function wordsOfActual({ event_count }: RuleTest, alerts: readonly TestAlert[]): string {
+  const events = event_count === undefined || alerts.length === 0 ? "" : ` with ${counted(eventsIn(alerts), "event")}`;
+  return `${counted(alerts.length, "alert")}${events}${alerts.length === 0 ? "" : `, titled ${titlesOf(alerts)}`}`;
+}
+
 function compare(test: RuleTest, alerts: readonly TestAlert[]): string[] {
   const faults: string[] = [];
   if (alerts.length !== test.alerts) {
@@ -78,11 +101,11 @@ function compare(test: RuleTest, alerts: readonly TestAlert[]): string[] {
       `raises ${alerts.length} ${alerts.length === 1 ? "alert" : "alerts"}, not ${test.alerts}${titles === "" ? "" : `: ${titles}`}`,
     );
   }
-  const eventCount = alerts.reduce((sum, alert) => sum + alert.eventCount, 0);
-  if (test.eventCount !== null && eventCount !== test.eventCount) {
-    faults.push(`has ${eventCount} ${eventCount === 1 ? "event" : "events"} in its alerts, not ${test.eventCount}`);
+  const eventCount = eventsIn(alerts);
+  if (test.event_count !== undefined && eventCount !== test.event_count) {
+    faults.push(`has ${eventCount} ${eventCount === 1 ? "event" : "events"} in its alerts, not ${test.event_count}`);
   }
   const title = alerts[0]?.title;
-  if (test.title !== null && title !== test.title) faults.push(`is titled "${title ?? ""}", not "${test.title}"`);
+  if (test.title !== undefined && title !== test.title) faults.push(`is titled "${title ?? ""}", not "${test.title}"`);
   return faults;
 }

@@ -170,6 +170,8 @@ export class Rulebook {
         ...rule,
         ...toRuleBody(input),
         origin: input.origin ?? rule.origin ?? null,
+        // A client that does not know of tests must not delete them.
+        ...(input.tests === undefined && { tests: rule.tests }),
         exceptions: input.exceptions.map((exception) => {
           const [made] = this.#newExceptions([exception], author, position);
           const kept = rule.exceptions.find((each) => each.id === exception.id);

@@ -3,7 +3,8 @@ import { openTestServer, type TestServer } from "../../../test/api-server.ts";
 import { alertsOf, eventually, uniqueType } from "../../../test/detection.ts";
 import { DetectionEngine } from "../detection-engine.ts";
 import { ruleFileParser, toRule } from "../rules/rule-file.ts";
-import { runRuleTests } from "../rules/rule-tests.ts";
+import { eventsOfTest } from "../rules/test-events.ts";
+import { runFileTests } from "../rules/rule-file-tests.ts";
 
 // Absent steps of a sequence.
 
@@ -35,7 +36,7 @@ ${list.join("\n")}
 ${wanted}`;
   const { documents, faults } = parse({ name: "a.yaml", content });
   expect(faults).toEqual([]);
-  return runRuleTests(documents).flatMap((outcome) => outcome.faults);
+  return runFileTests(documents).flatMap((outcome) => outcome.faults);
 }
 
 const BETWEEN = [step("a"), step("b", "absent: true"), step("c")];
@@ -89,11 +90,11 @@ actions: [{ alert: { channels: [] } }]
 tests:
   - { name: it, start: ${new Date(made).toISOString()}, events: [{ type: a, at: +59s }, { type: a, at: +61s }], alerts: 1 }`,
   });
-  const [{ tests }] = documents as [(typeof documents)[0]];
+  const { input } = documents[0]!;
   const engine = new DetectionEngine({ now: () => made });
   const activeAfter = `evt_${made.toString(16).padStart(12, "0")}${"0".repeat(20)}`;
   engine.setRule({ ...toRule(documents[0]!, { builtin: false }), activeAfter });
-  const counts = tests[0]!.events.map((event, i) => {
+  const counts = [...eventsOfTest(input.tests[0]!, input)].map((event, i) => {
     const id = `evt_${(made + 1 + i).toString(16).padStart(12, "0")}${"0".repeat(20)}`;
     return engine.process([{ ...event, id }]).findings.length;
   });

@@ -9,11 +9,16 @@ export interface NotificationFilter {
   readonly alertId?: string | undefined;
 }
 
+/** `waitingMax` is per channel: notifications past it are dead at once. Past the other two limits, the oldest are evicted. */
+export const NOTIFICATION_LIMITS = { waitingMax: 100_000, sentMax: 50_000, deadMax: 10_000 };
+/** Counting of the latest ones stops here: callers do not need the exact number of more. */
+export const RECENT_NOTIFICATIONS_MAX = 1000;
+
 /** The queue of one channel. */
 export interface Backlog {
   /** When the oldest notification was queued that is not yet part of a message. */
   readonly freshSince: number | null;
-  /** How many were queued since the given time, whatever became of them; at most a thousand. */
+  /** How many were queued since the given time, whatever became of them; at most RECENT_NOTIFICATIONS_MAX. */
   readonly recent: number;
   /** The message to retry that is due first; of several that are due, the one with the fewest attempts. */
   readonly retry: { readonly deliveryId: string; readonly dueAt: number } | null;

@@ -1,4 +1,4 @@
-import { PLANS, SCOPES, type ApiKey, type Plan, type Scope } from "../../model/key.ts";
+import { knownPlan, knownScopes, type ApiKey } from "../../model/key.ts";
 import type { KeyStore, KeyUsage } from "../ports/key-store.ts";
 import { ALL, NoticedCache } from "./noticed-cache.ts";
 import type { PostgresDatabase, PostgresQueries } from "./postgres-database.ts";
@@ -149,8 +149,8 @@ function toKey(row: StoredKeyRow): ApiKey {
   return {
     id: row.id,
     name: row.name,
-    scopes: row.scopes.split(" ").filter((scope): scope is Scope => (SCOPES as readonly string[]).includes(scope)),
-    plan: PLANS.find((plan) => plan === row.plan) ?? ("starter" satisfies Plan),
+    scopes: knownScopes(row.scopes.split(" ")),
+    plan: knownPlan(row.plan),
     createdAt: row.created_at,
     expiresAt: row.expires_at,
     revokedAt: row.revoked_at,

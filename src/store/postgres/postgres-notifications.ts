@@ -3,7 +3,14 @@ import type { NewNotification, Notification, NotificationStatus } from "../../mo
 import type { Position } from "../../model/page.ts";
 import type { Channel } from "../../model/rule.ts";
 import type { NewTimelineEntry } from "../ports/alert-store.ts";
-import type { Backlog, NotificationFilter, NotificationStore, Settlement } from "../ports/notification-store.ts";
+import {
+  NOTIFICATION_LIMITS,
+  RECENT_NOTIFICATIONS_MAX,
+  type Backlog,
+  type NotificationFilter,
+  type NotificationStore,
+  type Settlement,
+} from "../ports/notification-store.ts";
 import { QueryRefused } from "../ports/store-errors.ts";
 import { plainText, textOfPlain } from "./plain-text.ts";
 import type { PostgresDatabase, PostgresQueries, PostgresValue } from "./postgres-database.ts";
@@ -24,10 +31,6 @@ CREATE INDEX notifications_status ON notifications(status, channel, seq);
 CREATE INDEX notifications_alert ON notifications(alert_id, seq);
 `;
 
-/** `waitingMax` is per channel: notifications past it are dead at once. Past the other two limits, the oldest are evicted. */
-const LIMITS = { waitingMax: 100_000, sentMax: 50_000, deadMax: 10_000 };
-/** Counting stops here: callers do not need the exact number of more. */
-const RECENT_MAX = 1000;
 /** Eviction runs once in this many settlements, because counting reads many rows. */
 const SETTLEMENTS_PER_EVICTION = 200;
 
@@ -55,17 +58,17 @@ export interface PostgresNotificationsOptions {
   readonly queued: NoticedListeners;
   /** Counts notifications that were dropped or forgotten. */
   readonly lost: Counter<"reason">;
-  readonly limits?: typeof LIMITS;
+  readonly limits?: typeof NOTIFICATION_LIMITS;
 }
 
 export class PostgresNotifications implements NotificationStore {
   readonly #database: PostgresDatabase;
   readonly #queued: NoticedListeners;
   readonly #lost: Counter<"reason">;
-  readonly #limits: typeof LIMITS;
+  readonly #limits: typeof NOTIFICATION_LIMITS;
   #settledSinceEviction = SETTLEMENTS_PER_EVICTION;
 
-  constructor({ database, queued, lost, limits = LIMITS }: PostgresNotificationsOptions) {
+  constructor({ database, queued, lost, limits = NOTIFICATION_LIMITS }: PostgresNotificationsOptions) {
     this.#database = database;
     this.#queued = queued;
     this.#lost = lost;
@@ -160,7 +163,7 @@ export class PostgresNotifications implements NotificationStore {
       `SELECT
          (SELECT queued_at FROM notifications WHERE channel = $1 AND status = 'waiting' AND delivery IS NULL
           ORDER BY queued_at, seq LIMIT 1) AS fresh,
-         (SELECT count(*) FROM (SELECT 1 FROM notifications WHERE channel = $1 AND queued_at > $2 LIMIT ${RECENT_MAX}) AS counted)
+         (SELECT count(*) FROM (SELECT 1 FROM notifications WHERE channel = $1 AND queued_at > $2 LIMIT ${RECENT_NOTIFICATIONS_MAX}) AS counted)
            AS recent,
          retry.delivery, retry.due_at
        FROM (VALUES (1)) AS one

@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { PLANS, SCOPES, type ApiKey, type Plan, type PreviousSecret, type Scope } from "../../model/key.ts";
+import { knownPlan, knownScopes, type ApiKey, type PreviousSecret } from "../../model/key.ts";
 import type { KeyStore, KeyUsage } from "../ports/key-store.ts";
 import { writing } from "../files/store-failure.ts";
 import { SqliteIdentity, type GoneFile } from "../files/file-identity.ts";
@@ -222,8 +222,8 @@ function toKey(row: KeyRow, previous: readonly PreviousSecret[]): ApiKey {
   return {
     id: row.id,
     name: row.name,
-    scopes: row.scopes.split(" ").filter((scope): scope is Scope => (SCOPES as readonly string[]).includes(scope)),
-    plan: PLANS.find((plan) => plan === row.plan) ?? ("starter" satisfies Plan),
+    scopes: knownScopes(row.scopes.split(" ")),
+    plan: knownPlan(row.plan),
     createdAt: row.created_at,
     expiresAt: row.expires_at,
     revokedAt: row.revoked_at,

@@ -20,10 +20,17 @@ export function rulesContract({ store, reopen }: ContractContext): void {
     const list = async () => (await store().rules.list()).filter(({ name }) => name.startsWith("kept."));
 
     test("are read back unchanged, also after a restart", async () => {
-      const rule = newRule("kept.first", { title: "From {{raw.src_ip}}", tags: ["attack.t1110"] });
+      const rule = newRule("kept.first", {
+        title: "From {{raw.src_ip}}",
+        tags: ["attack.t1110"],
+        tests: [
+          { name: "twice", events: [{ type: "x", raw: { n: "{n}", deep: [null, { a: 1.5 }] }, repeat: 2 }], alerts: 1 },
+          { name: "nothing", start: "2026-11-02T12:00:00Z", events: [], wait: "5m", alerts: 0, event_count: 0 },
+        ],
+      });
       await store().rules.put(rule);
       expect(await list()).toEqual([rule]);
-      const edited = { ...rule, revision: 2, enabled: false };
+      const edited = { ...rule, revision: 2, enabled: false, tests: rule.tests!.slice(1) };
       await store().rules.put(edited);
       await reopen();
       expect(await list()).toEqual([edited]);

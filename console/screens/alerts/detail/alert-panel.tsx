@@ -48,13 +48,13 @@ export function AlertPanel(props: AlertPanelProps) {
   const [what, ...todo] = alert.description.split("\n\n");
   return (
     <div className="flex h-full flex-col">
-      {/* It scrolls, so that keys must be able to reach it. */}
+      {/* It scrolls, so that keys must be able to reach it; what gets the focus must not end up behind its head. */}
       <div
         key={`alert ${id}`}
         tabIndex={0}
         role="region"
         aria-label="Alert"
-        className="min-h-0 flex-1 overflow-y-auto outline-offset-[-2px]"
+        className="min-h-0 flex-1 scroll-pt-52 overflow-y-auto outline-offset-[-2px]"
       >
         <AlertHead
           alert={alert}

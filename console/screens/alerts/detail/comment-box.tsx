@@ -24,7 +24,7 @@ export function CommentBox({ box, refusal, onSend }: CommentBoxProps) {
   };
   return (
     <form
-      className="flex items-end gap-2 border-t border-line px-5 py-2.5"
+      className="flex items-end gap-2 border-t border-line px-5 py-2.5 focus-within:border-accent focus-within:shadow-[inset_0_1px_0_var(--accent)]"
       onSubmit={(event) => {
         event.preventDefault();
         void send();

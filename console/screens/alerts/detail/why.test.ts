@@ -68,13 +68,13 @@ describe("a sequence", () => {
       [1, "held", "1", 1, null],
       [2, "seen", "3", 0, 40_000],
     ]);
-    expect(closing).toBe("These steps in this order within 10m.");
+    expect(closing).toBe("These steps in this order within 10 minutes.");
   });
 
   test("says how many steps are enough, and which must not happen", () => {
     const steps = [step(1, "a"), step(2, "b"), step(3, "c", true)];
     const { closing } = whyOf(detail(events, { ...match, order: "any", steps_min: 2, steps }));
-    expect(closing).toBe("At least 2 of 3 steps in any order within 10m, without “c”.");
+    expect(closing).toBe("At least 2 of 3 steps in any order within 10 minutes, without “c”.");
   });
 });
 
@@ -101,7 +101,7 @@ test("a threshold says what was counted, and the newest events", () => {
   const { lead, steps } = whyOf(detail(events, match, { event_count: 180 }));
   expect(lead).toEqual({
     figure: "180",
-    words: "matching events with door = Loading dock. The rule fires at 3 within 5m.",
+    words: "matching events with door = Loading dock. The rule fires at 3 within 5 minutes.",
   });
   expect(steps.map(({ event: { id }, fields }) => [id, fields.length])).toEqual([
     ["2", 0],

@@ -1,5 +1,6 @@
 import type { AlertDetail, Event } from "../../../data/client.ts";
 import { count, exact } from "../../../text/numbers.ts";
+import { durationWords } from "../../../text/rules.ts";
 
 // Why an alert fired, in words: the steps of its rule with the events that met them, or the events that were counted.
 
@@ -103,13 +104,13 @@ function sequenceWords({ order, steps, steps_min: min, window }: Match): string 
   const which = min === null || min >= steps.length ? "These steps" : `At least ${min} of ${steps.length} steps`;
   const absent = steps.filter((step) => step.absent).map(({ name }) => `“${name}”`);
   const without = absent.length === 0 ? "" : `, without ${absent.join(" and ")}`;
-  return `${which} ${order === "any" ? "in any order" : "in this order"}${window === null ? "" : ` within ${window}`}${without}.`;
+  return `${which} ${order === "any" ? "in any order" : "in this order"}${window === null ? "" : ` within ${durationWords(window)}`}${without}.`;
 }
 
 function thresholdLead(alert: AlertDetail, { threshold, window, group_by: groupBy }: Match): Why["lead"] {
   const shared =
     alert.group === null || groupBy.length === 0 ? "" : ` with ${shortField(alert.group.field)} = ${alert.group.value}`;
-  const within = window === null ? "" : ` within ${window}`;
+  const within = window === null ? "" : ` within ${durationWords(window)}`;
   return {
     figure: exact(alert.event_count),
     words: `matching ${alert.event_count === 1 ? "event" : "events"}${shared}. The rule fires at ${limitWords(threshold)}${within}.`,

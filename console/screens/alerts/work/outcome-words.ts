@@ -52,12 +52,22 @@ export function undoneWords(change: Change, result: BulkResult): string {
 
 const MOVED = { acknowledged: "Acknowledged", resolved: "Resolved", reopened: "Opened again" } as const;
 
+const agoBy = ({ at, actor }: AlertDetail["timeline"][number], nowMs: number) =>
+  `${duration(Math.max(0, nowMs - Date.parse(at)))} ago by ${actorName(actor)}`;
+
 /** Somebody was faster: "Resolved 4 s ago by eva". */
 export function conflictWords(alert: AlertDetail, nowMs: number): string {
   const move = lastMove(alert.timeline);
   if (move === undefined) return `The alert is ${alert.status} already; nothing was changed`;
-  const word = MOVED[move.kind as keyof typeof MOVED];
-  return `${word} ${duration(Math.max(0, nowMs - Date.parse(move.at)))} ago by ${actorName(move.actor)}; nothing was changed`;
+  return `${MOVED[move.kind as keyof typeof MOVED]} ${agoBy(move, nowMs)}; nothing was changed`;
+}
+
+const WORKED: ReadonlySet<string> = new Set([...Object.keys(MOVED), "assigned", "tagged"]);
+
+/** A change of one alert was not taken back: somebody has changed the alert since. */
+export function leftWords(alert: AlertDetail, nowMs: number): string {
+  const last = alert.timeline.findLast(({ kind }) => WORKED.has(kind));
+  return `Nothing was taken back: the alert was changed ${last === undefined ? "since" : agoBy(last, nowMs)}`;
 }
 
 /** The alert as the change leaves it, until the service says so. */
@@ -79,26 +89,5 @@ export function afterChange(alert: Alert, change: Change): Alert {
       return alert;
     default:
       return change satisfies never;
-  }
-}
-
-/** The changes that take a change of one alert back; undefined where nothing can. */
-export function undoOf(before: Alert, change: Change): readonly Change[] | undefined {
-  switch (change.action) {
-    case "acknowledge":
-      if (before.status === "acknowledged") return [{ action: "assign", assignee: before.assignee }];
-      return [{ action: "reopen" }, { action: "assign", assignee: before.assignee }];
-    case "resolve":
-      return before.status === "acknowledged"
-        ? [{ action: "reopen" }, { action: "acknowledge" }]
-        : [{ action: "reopen" }];
-    case "assign":
-      return [{ action: "assign", assignee: before.assignee }];
-    case "tag":
-      return [{ action: "untag", tags: change.tags.filter((tag) => !before.tags.includes(tag)) }];
-    case "untag":
-      return [{ action: "tag", tags: change.tags.filter((tag) => before.tags.includes(tag)) }];
-    default:
-      return undefined;
   }
 }

@@ -5,7 +5,7 @@ import { alertDetailQuery, type AlertPage } from "../../../data/alerts.ts";
 import { answered, api, ApiError, OfflineError, type Alert, type AlertDetail } from "../../../data/client.ts";
 import { recount, replaceAlert } from "../live/use-live-alerts.ts";
 import { failureWords } from "../../../text/failure-words.ts";
-import { afterChange, bulkWords, conflictWords, doneWords, undoneWords, undoOf } from "./outcome-words.ts";
+import { afterChange, bulkWords, conflictWords, doneWords, leftWords, undoneWords } from "./outcome-words.ts";
 
 // Changes by the reader: sent, shown, told, and taken back.
 
@@ -59,16 +59,14 @@ export function useAlertWork(): AlertWork {
     // A sheet may have been open for a while.
     const alert: Alert = client.getQueryData(alertDetailQuery(asked.id).queryKey) ?? asked;
     try {
-      const detail = await changeAlert(alert.id, change);
+      const { detail, undoId } = await changeAlert(alert.id, change);
       show(client, alert.id, detail);
       recount(client);
       const exceptionId = detail?.timeline.findLast(({ kind }) => kind === "resolved")?.exception?.id;
       const hasException = change.action === "resolve" && change.exception !== undefined && exceptionId !== undefined;
-      const back = undoOf(alert, change);
+      const exception = hasException ? { rule: detail!.rule.id, id: exceptionId } : undefined;
       showToast(doneWords(change, "the alert"), {
-        ...(back !== undefined && {
-          undo: () => void undo(alert, back, hasException ? { rule: detail!.rule.id, id: exceptionId } : undefined),
-        }),
+        ...(undoId !== undefined && { undo: () => void undo(alert.id, undoId, exception) }),
       });
       return true;
     } catch (error) {
@@ -77,9 +75,16 @@ export function useAlertWork(): AlertWork {
     }
   };
 
-  const undo = async (alert: Alert, back: readonly Change[], exception?: { rule: string; id: string }) => {
+  const undo = async (id: string, undoId: string, exception?: { rule: string; id: string }) => {
     try {
-      for (const change of back) show(client, alert.id, await changeAlert(alert.id, change));
+      const { failedCount } = await undoChanges([undoId]);
+      const detail = await client.fetchQuery({ ...alertDetailQuery(id), staleTime: 0 });
+      show(client, id, detail);
+      if (failedCount > 0) {
+        recount(client);
+        showToast(leftWords(detail, Date.now()), { isProblem: true });
+        return;
+      }
       if (exception !== undefined) {
         const path = { id: exception.rule, exception_id: exception.id };
         await answered(api.DELETE("/v1/rules/{id}/exceptions/{exception_id}", { params: { path } }));
@@ -87,7 +92,7 @@ export function useAlertWork(): AlertWork {
       recount(client);
       showToast("Taken back");
     } catch (error) {
-      await tellRefusal(client, error as Error, alert.id);
+      await tellRefusal(client, error as Error, id);
     }
   };
 

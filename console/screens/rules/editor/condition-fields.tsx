@@ -181,62 +181,60 @@ function Test({ place, path, condition, onChange }: ConditionProps & { readonly 
   return (
     <div className="rounded-lg border border-line bg-app/40 p-2">
       <div className="grid grid-cols-[minmax(0,1.1fr)_minmax(0,1fr)_minmax(0,1.4fr)_32px] items-start gap-2 max-md:grid-cols-[minmax(0,1fr)_32px]">
-        <TextField
-          label={`Field of condition ${place}`}
-          isLabelHidden
-          list={FIELD_NAMES_ID}
-          className="mono"
-          spellCheck={false}
-          value={text(condition["field"])}
-          onChange={({ target }) => onChange([...path, "field"], target.value)}
-          fault={fieldFault}
-        />
-        <SelectField
-          label={`Comparison of condition ${place}`}
-          isLabelHidden
-          value={operator.name === "prefix" ? "starts_with" : operator.name}
-          onChange={(name) => onChange(path, withOperator(condition, name))}
-          options={OPERATORS.map(({ name, words }) => ({ value: name, label: words }))}
-        />
-        {operator.kind === "flag" ? (
-          <SelectField
-            label={`Value of condition ${place}`}
-            isLabelHidden
-            value={String(condition[operator.name])}
-            onChange={(value) => onChange([...path, operator.name], value === "true")}
-            options={[
-              { value: "true", label: "yes" },
-              { value: "false", label: "no" },
-            ]}
-          />
-        ) : SEVERAL.has(operator.kind) ? (
-          <TextArea
-            label={`Values of condition ${place}, one a line`}
-            isLabelHidden
-            rows={lines(typed.text)}
-            spellCheck={false}
-            placeholder="one a line"
-            value={typed.text}
-            onChange={({ target }) => onChange([...path, operator.name], typed.type(target.value))}
-            fault={valueFault}
-          />
-        ) : (
+        {/* On a phone one under the other, as wide as the box; otherwise side by side. */}
+        <div className="contents max-md:block max-md:space-y-2">
           <TextField
-            label={`Value of condition ${place}`}
+            label={`Field of condition ${place}`}
             isLabelHidden
+            list={FIELD_NAMES_ID}
+            className="mono"
             spellCheck={false}
-            placeholder={operator.name === "during" ? "mon-fri 18:00-08:00" : undefined}
-            value={typed.text}
-            onChange={({ target }) => onChange([...path, operator.name], typed.type(target.value))}
-            fault={valueFault}
+            value={text(condition["field"])}
+            onChange={({ target }) => onChange([...path, "field"], target.value)}
+            fault={fieldFault}
           />
-        )}
-        <IconButton
-          icon="trash-2"
-          label={`Remove condition ${place}`}
-          onClick={() => onChange(path, undefined)}
-          className="max-md:col-start-2 max-md:row-start-1"
-        />
+          <SelectField
+            label={`Comparison of condition ${place}`}
+            isLabelHidden
+            value={operator.name === "prefix" ? "starts_with" : operator.name}
+            onChange={(name) => onChange(path, withOperator(condition, name))}
+            options={OPERATORS.map(({ name, words }) => ({ value: name, label: words }))}
+          />
+          {operator.kind === "flag" ? (
+            <SelectField
+              label={`Value of condition ${place}`}
+              isLabelHidden
+              value={String(condition[operator.name])}
+              onChange={(value) => onChange([...path, operator.name], value === "true")}
+              options={[
+                { value: "true", label: "yes" },
+                { value: "false", label: "no" },
+              ]}
+            />
+          ) : SEVERAL.has(operator.kind) ? (
+            <TextArea
+              label={`Values of condition ${place}, one a line`}
+              isLabelHidden
+              rows={lines(typed.text)}
+              spellCheck={false}
+              placeholder="one a line"
+              value={typed.text}
+              onChange={({ target }) => onChange([...path, operator.name], typed.type(target.value))}
+              fault={valueFault}
+            />
+          ) : (
+            <TextField
+              label={`Value of condition ${place}`}
+              isLabelHidden
+              spellCheck={false}
+              placeholder={operator.name === "during" ? "mon-fri 18:00-08:00" : undefined}
+              value={typed.text}
+              onChange={({ target }) => onChange([...path, operator.name], typed.type(target.value))}
+              fault={valueFault}
+            />
+          )}
+        </div>
+        <IconButton icon="trash-2" label={`Remove condition ${place}`} onClick={() => onChange(path, undefined)} />
       </div>
       <div className="mt-1 flex flex-wrap items-center gap-x-4">
         {takesCase && (

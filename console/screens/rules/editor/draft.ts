@@ -64,3 +64,28 @@ export function readPaths(typed: string): string | string[] | undefined {
     .filter((path) => path !== "");
   return paths.length > 1 ? paths : paths[0];
 }
+
+/** The fields of a rule that the form shows, in the order of its YAML. */
+export const RULE_FIELDS = [
+  "name",
+  "description",
+  "severity",
+  "enabled",
+  "source",
+  "tags",
+  "references",
+  "title",
+  "conditions",
+  "parts",
+  "window",
+  "threshold",
+  "sequence",
+  "sequence_order",
+  "sequence_min",
+  "group_by",
+  "absence",
+  "dedup",
+  "exceptions",
+  "actions",
+  "tests",
+];

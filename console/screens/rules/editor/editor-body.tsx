@@ -22,6 +22,7 @@ import { count } from "../../../text/numbers.ts";
 import { faultsOfRule, type Draft } from "./draft.ts";
 import { FaultContext } from "./fault-context.ts";
 import { RuleForm } from "./form.tsx";
+import { TestsPanel } from "./tests-panel.tsx";
 import { TryPanel } from "./try-panel.tsx";
 import { useDraft } from "./use-draft.ts";
 import { lazyPart } from "../../../components/ui/lazy-part.ts";
@@ -145,7 +146,7 @@ export function EditorBody({ first, existing, copyOf, onClose }: EditorBodyProps
               )}
             </div>
           </div>
-          <div className="min-h-0 overflow-y-auto border-l border-line bg-panel p-4 max-lg:border-t max-lg:border-l-0 max-lg:overflow-visible">
+          <div className="min-h-0 space-y-8 overflow-y-auto border-l border-line bg-panel p-4 max-lg:border-t max-lg:border-l-0 max-lg:overflow-visible">
             <TryPanel
               rule={draft.rule}
               result={attempt.data}
@@ -154,6 +155,13 @@ export function EditorBody({ first, existing, copyOf, onClose }: EditorBodyProps
               isStale={attempt.variables !== input}
               isBlocked={draft.problem !== undefined}
               onTry={() => attempt.mutate(input)}
+            />
+            <TestsPanel
+              rule={draft.rule}
+              isBlocked={draft.problem !== undefined}
+              onRule={draft.setRule}
+              onYaml={view === "form" ? () => setView("yaml") : undefined}
+              onFaults={setFaults}
             />
           </div>
         </div>

@@ -1,31 +1,9 @@
 import { kindOf, operatorOf } from "./condition-model.ts";
-import { list, type Draft, type Path } from "./draft.ts";
+import { list, RULE_FIELDS, type Draft, type Path } from "./draft.ts";
 
 // What a rule says that no field of the form shows: the YAML may say anything. It is shown, stays as it is, and is changed there.
 
-const RULE_FIELDS = new Set([
-  "name",
-  "description",
-  "severity",
-  "enabled",
-  "source",
-  "tags",
-  "title",
-  "references",
-  "conditions",
-  "window",
-  "threshold",
-  "sequence",
-  "sequence_order",
-  "sequence_min",
-  "group_by",
-  "absence",
-  "parts",
-  "dedup",
-  "exceptions",
-  "actions",
-  "origin",
-]);
+const SHOWN_FIELDS = new Set([...RULE_FIELDS, "origin"]);
 const PART_FIELDS = new Set([
   "name",
   "conditions",
@@ -97,7 +75,7 @@ export function formGaps(rule: Draft): Gap[] {
     }
     inputs(stage["sequence"], [...path, "sequence"], STEP_FIELDS);
   };
-  if (unknownFields(rule, [], RULE_FIELDS)) timing(rule, []);
+  if (unknownFields(rule, [], SHOWN_FIELDS)) timing(rule, []);
   for (const [i, part] of list(rule["parts"]).entries()) {
     if (unknownFields(part, ["parts", i], PART_FIELDS)) timing(part, ["parts", i]);
   }

@@ -1,34 +1,12 @@
 import { Document, isMap, isNode, isScalar, isSeq, parseDocument, visit, type Node } from "yaml";
-import type { Draft, Path } from "./draft.ts";
+import { RULE_FIELDS, type Draft, type Path } from "./draft.ts";
 
 // The rule as YAML and back. Comments and layout of what was not changed stay.
 
 /** Texts are not folded: the editor wraps long lines. */
 const LAYOUT = { lineWidth: 0, blockQuote: "literal" } as const;
-const ORDER = [
-  "name",
-  "description",
-  "severity",
-  "enabled",
-  "source",
-  "tags",
-  "references",
-  "title",
-  "conditions",
-  "parts",
-  "window",
-  "threshold",
-  "sequence",
-  "sequence_order",
-  "sequence_min",
-  "group_by",
-  "absence",
-  "dedup",
-  "exceptions",
-  "actions",
-];
 
-const rank = (name: string) => (ORDER.includes(name) ? ORDER.indexOf(name) : ORDER.length);
+const rank = (name: string) => (RULE_FIELDS.includes(name) ? RULE_FIELDS.indexOf(name) : RULE_FIELDS.length);
 
 export interface YamlFault {
   readonly message: string;
@@ -57,11 +35,12 @@ export function readYaml(text: string): ReadYaml {
   }
 }
 
-/** Tests, and lists of plain values, on one line: `{ field: type, in: [a, b] }`. */
+/** Conditions, events of tests and lists of plain values on one line: `{ field: type, in: [a, b] }`. */
 function arrange<Part extends Document | Node>(part: Part): Part {
   visit(part, {
     Collection: (_, node) => {
-      if ((isMap(node) && node.has("field")) || (isSeq(node) && node.items.every(isScalar))) node.flow = true;
+      if ((isMap(node) && (node.has("field") || node.has("type"))) || (isSeq(node) && node.items.every(isScalar)))
+        node.flow = true;
     },
   });
   return part;

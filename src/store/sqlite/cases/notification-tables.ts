@@ -2,7 +2,13 @@ import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import type { NewNotification, Notification, NotificationStatus } from "../../../model/notification.ts";
 import type { Channel } from "../../../model/rule.ts";
 import type { Position } from "../../../model/page.ts";
-import type { Backlog, NotificationFilter, Settlement } from "../../ports/notification-store.ts";
+import {
+  NOTIFICATION_LIMITS,
+  RECENT_NOTIFICATIONS_MAX,
+  type Backlog,
+  type NotificationFilter,
+  type Settlement,
+} from "../../ports/notification-store.ts";
 import { QueryRefused } from "../../ports/store-errors.ts";
 import { Statements } from "./prepared-statements.ts";
 
@@ -32,10 +38,6 @@ export function makeNotificationTables(db: DatabaseSync): void {
   if (isOld) db.exec("ALTER TABLE notifications ADD COLUMN untold TEXT");
 }
 
-/** `waitingMax` is per channel: notifications past it are dead at once. Past the other two limits, the oldest are evicted. */
-const LIMITS = { waitingMax: 100_000, sentMax: 50_000, deadMax: 10_000 };
-/** Counting stops here: callers do not need the exact number of more. */
-const RECENT_MAX = 1000;
 /** Eviction runs once in this many settlements, because counting reads many rows. */
 const SETTLEMENTS_PER_EVICTION = 200;
 
@@ -60,10 +62,10 @@ interface NotificationRow {
 
 export class NotificationTables {
   readonly #sql: Statements;
-  readonly #limits: typeof LIMITS;
+  readonly #limits: typeof NOTIFICATION_LIMITS;
   #settledSinceEviction = SETTLEMENTS_PER_EVICTION;
 
-  constructor(db: DatabaseSync, limits = LIMITS) {
+  constructor(db: DatabaseSync, limits = NOTIFICATION_LIMITS) {
     this.#sql = new Statements(db);
     this.#limits = limits;
   }
@@ -145,7 +147,7 @@ export class NotificationTables {
       "SELECT count(*) AS number FROM (SELECT 1 FROM notifications WHERE channel = ? AND queued_at > ? LIMIT ?)",
       channel,
       since,
-      RECENT_MAX,
+      RECENT_NOTIFICATIONS_MAX,
     );
     // Of those that are due, the one with the fewest attempts, so that a message that always fails does not block others.
     const retry = this.#sql
