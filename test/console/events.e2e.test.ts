@@ -291,6 +291,27 @@ describeInBrowser("events", () => {
     await close();
   });
 
+  test("the list begins at the event of a link", async () => {
+    const { data } = (await server.call("GET", "/v1/events?limit=100")).body;
+    const [near, far] = [data[80].id, data[99].id];
+    const { page, close } = await openConsole(browser, server, `/events?event=${near}`);
+    const inSight = (id: string) =>
+      expect
+        .poll(() =>
+          page.evaluate((row) => {
+            const box = document.querySelector(`[data-row="${row}"]`)?.getBoundingClientRect();
+            return box !== undefined && box.top > 0 && box.bottom < innerHeight;
+          }, id),
+        )
+        .toBe(true);
+    await inSight(near);
+    await page.getByRole("list", { name: "What was sent" }).waitFor();
+    // As a link in the page leads there.
+    await page.evaluate((id) => history.pushState({}, "", `/events?event=${id}`), far);
+    await inSight(far);
+    await close();
+  });
+
   test("what was sent is never markup", async () => {
     const { page, faults, close } = await openConsole(
       browser,
