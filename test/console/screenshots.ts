@@ -81,6 +81,9 @@ async function draw(): Promise<void> {
           await settled(page);
           await shot.prepare?.(page);
           await page.waitForTimeout(1000);
+          // Parts that came late ask for what they show.
+          await settled(page);
+          await page.waitForTimeout(200);
           const file = forDocs ? `${shot.name}.png` : `${shot.name}-${size}-${theme}.png`;
           await page.screenshot({ path: join(folder, file) });
           process.stdout.write(`${file}\n`);
