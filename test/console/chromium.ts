@@ -31,7 +31,7 @@ export async function openPage(browser: Browser, options: PageOptions = {}): Pro
     colorScheme: options.theme ?? "dark",
     timezoneId: "Europe/Berlin",
     locale: "en-GB",
-    // The mark of a live connection moves as long as the page is open, and drawing it takes a fifth of what a test computes.
+    // The mark of a live connection moves as long as the page is open, and the CPU draws every frame of it.
     // Tests of main paths and of loading see it move.
     reducedMotion: "reduce",
     ...options.context,

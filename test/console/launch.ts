@@ -9,7 +9,7 @@ const SHELL = "/usr/bin/chromium-headless-shell";
 /** The whole browser, of which pictures are taken and measurements made. */
 export const executablePath = process.env["CHROMIUM"] ?? PLACES.find((place) => existsSync(place));
 
-/** For tests: the same engine without windows, tabs and extensions, which cost more than a quarter of the time, if it is there. */
+/** For tests: the same engine without windows, tabs and extensions, which cost CPU time, if it is there. */
 export const testExecutablePath = process.env["CHROMIUM"] ?? (existsSync(SHELL) ? SHELL : executablePath);
 
 const FLAGS = [
