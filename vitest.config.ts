@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { SlowestFirst } from "./test/slowest-first.ts";
 
 export default defineConfig({
   test: {
@@ -28,5 +29,6 @@ export default defineConfig({
     execArgv: ["--min-semi-space-size=16", "--single-threaded-gc"],
     // Many wait for processes that start or end: one more than most machines that test have cores.
     maxWorkers: 3,
+    sequence: { sequencer: SlowestFirst },
   },
 });

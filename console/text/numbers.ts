@@ -11,10 +11,14 @@ function scaled(value: number, units: readonly string[]): string {
     rest /= 1000;
     unit++;
   }
+  // A trickle, such as 0.012 B/s: rounded to nothing, every tick of its chart would be 0.
+  if (rest !== 0 && Math.abs(rest) < 1) return withUnit(String(Number(rest.toFixed(4))), units[unit]!);
   const digits = unit === 0 || Math.abs(rest) >= 100 ? 0 : 1;
   const text = rest.toFixed(digits).replace(/\.0$/, "");
-  return units[unit] === "" ? text : `${text} ${units[unit]}`;
+  return withUnit(text, units[unit]!);
 }
+
+const withUnit = (text: string, unit: string) => (unit === "" ? text : `${text} ${unit}`);
 
 export const short = (value: number) => scaled(value, ["", "k", "M", "G"]);
 export const bytes = (value: number) => scaled(value, ["B", "kB", "MB", "GB", "TB", "PB"]);

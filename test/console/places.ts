@@ -7,26 +7,29 @@ import type { Places, State } from "./states.ts";
 
 /** Adds to a demo what some states need: an open alert, a rule with an exception, a watch list, a webhook that was called. */
 export async function preparePlaces(server: TestServer): Promise<Places> {
-  const alert = (await server.call("GET", "/v1/alerts?rule_name=site.intrusion_across_domains&limit=1")).body.data[0];
-  await server.call("POST", `/v1/alerts/${alert.id}/reopen`, { body: {} });
-  const event = (await server.call("GET", "/v1/events?type=access_granted&limit=1")).body.data[0];
-  const made = await server.call("POST", "/v1/rules", {
-    body: {
-      name: "site.own",
-      description: "Somebody came in\n\nLook at the camera.",
-      severity: "low",
-      conditions: [{ field: "type", equals: "access_granted" }],
-      actions: [{ alert: { channels: [] } }],
-    },
+  const call = async (method: string, path: string, body?: unknown): Promise<any> => {
+    const answer = await server.call(method, path, body === undefined ? {} : { body });
+    if (answer.status >= 300) throw new Error(`${method} ${path}: ${JSON.stringify(answer.body)}`);
+    return answer.body.data;
+  };
+  const [alert] = await call("GET", "/v1/alerts?rule_name=site.intrusion_across_domains&limit=1");
+  await call("POST", `/v1/alerts/${alert.id}/reopen`, {});
+  const [event] = await call("GET", "/v1/events?type=access_granted&limit=1");
+  const { id: ownRule } = await call("POST", "/v1/rules", {
+    name: "site.own",
+    description: "Somebody came in\n\nLook at the camera.",
+    severity: "low",
+    conditions: [{ field: "type", equals: "access_granted" }],
+    actions: [{ alert: { channels: [] } }],
   });
-  const ownRule = made.body.data.id as string;
-  await server.call("POST", `/v1/rules/${ownRule}/exceptions`, {
-    body: { conditions: [{ field: "raw.user", equals: "ada" }], reason: "our own" },
+  await call("POST", `/v1/rules/${ownRule}/exceptions`, {
+    conditions: [{ field: "raw.user", equals: "ada" }],
+    reason: "our own",
   });
-  await server.call("POST", "/v1/lists", { body: { name: "blocked", description: "Neighbours" } });
-  await server.call("POST", "/v1/lists/blocked/entries", { body: { value: "192.0.2.17", note: "loud" } });
-  const call = { id: "c1", from: "101", to: "102", direction: "out", started_at: new Date().toISOString() };
-  await server.call("POST", "/v1/collect/talk", { body: call });
+  await call("POST", "/v1/lists", { name: "blocked", description: "Neighbours" });
+  await call("POST", "/v1/lists/blocked/entries", { entries: [{ value: "192.0.2.17", note: "loud" }] });
+  const phoneCall = { id: "c1", from: "101", to: "102", direction: "out", started_at: new Date().toISOString() };
+  await call("POST", "/v1/collect/talk", phoneCall);
   return { alert: alert.id, event: event.id, rule: alert.rule_name, ownRule, list: "blocked" };
 }
 

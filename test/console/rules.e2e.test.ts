@@ -16,7 +16,7 @@ const MARKUP = `<img src=x onerror="alert(1)">`;
 describeInBrowser("the rules screen", () => {
   let server: TestServer;
   let browser: Browser;
-  let opened: ConsolePage[] = [];
+  const opened: ConsolePage[] = [];
   beforeAll(async () => {
     [server, browser] = await Promise.all([openTestServer(), launchBrowser()]);
     for (let i = 0; i < 6; i++) {
@@ -26,11 +26,10 @@ describeInBrowser("the rules screen", () => {
     }
   });
   afterEach(async () => {
-    for (const { faults, close } of opened) {
-      expect(faults).toEqual([]);
+    for (const { faults, close } of opened.splice(0)) {
       await close();
+      expect(faults).toEqual([]);
     }
-    opened = [];
   });
   afterAll(async () => {
     await browser?.close();
@@ -314,8 +313,8 @@ describeInBrowser("the rules screen", () => {
     await page.getByRole("button", { name: "YAML" }).click();
     const text = page.getByLabel("The rule as YAML");
     await text.click();
+    // What is typed takes the place of what is selected.
     await page.keyboard.press("Control+a");
-    await page.keyboard.press("Delete");
     await page.keyboard.type(
       "{ name: site.untested, description: D, severity: low, enabled: true, conditions: [{ field: type, equals: x }], " +
         "actions: [{ alert: { channels: [] } }] }",

@@ -54,7 +54,7 @@ export default function SheetBase({
             {children}
           </div>
           {footer !== undefined && (
-            <div className="flex items-center gap-2 border-t border-line px-5 py-3">{footer}</div>
+            <div className="flex flex-wrap items-center gap-2 border-t border-line px-5 py-3">{footer}</div>
           )}
         </Dialog.Popup>
       </Dialog.Portal>

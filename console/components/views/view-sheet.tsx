@@ -65,7 +65,9 @@ export function ViewSheet({ view, keeps, onSave, onClose }: ViewSheetProps) {
               : undefined
           }
         />
-        <Check label="Everybody sees it" checked={isShared} disabled={!mayWrite && !mayManage} onChange={setShared} />
+        <div>
+          <Check label="Everybody sees it" checked={isShared} disabled={!mayWrite && !mayManage} onChange={setShared} />
+        </div>
         {!mayWrite && !mayManage && (
           <p className="text-2xs text-ink3">To share a view, your key needs the scope alerts:write.</p>
         )}

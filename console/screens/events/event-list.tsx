@@ -26,6 +26,10 @@ interface EventListProps {
   readonly actions: FieldActions;
   /** Changes when another question was asked: the list starts at the top. */
   readonly question: unknown;
+  /** The event of the address: the list starts there, if it is among the first rows. */
+  readonly named: string | undefined;
+  /** The event of the link that was followed last. */
+  readonly linked: string | undefined;
   readonly onSort: (field: string) => void;
   readonly onCursor: (id: string | undefined) => void;
   readonly onToggle: (id: string) => void;
@@ -44,6 +48,7 @@ const TOP_PIXELS = 8;
 export function EventList(props: EventListProps) {
   const { rows, tailCount, isAtStart, isAtEnd, total, isDimmed, hasDay, sort, cursor, opened, actions, question } =
     props;
+  const { named, linked } = props;
   const { onSort, onCursor, onToggle, onReading, onNearEnd, onNearStart, onJump } = props;
   const { columns, onFilter, onColumn } = actions;
   const scroller = useRef<HTMLDivElement>(null);
@@ -103,8 +108,12 @@ export function EventList(props: EventListProps) {
   useEffect(() => {
     anchor.current = undefined;
     awaited.current = undefined;
-    scroller.current!.scrollTop = 0;
-  }, [question]);
+    const index = isDimmed ? -1 : rows.findIndex(({ id }) => id === named);
+    if (index < 0) scroller.current!.scrollTop = 0;
+    else list.scrollToIndex(index, { align: "center" });
+    // Only another question or link moves the list.
+    // oxlint-disable-next-line react-hooks/exhaustive-deps
+  }, [question, linked, isDimmed]);
   useEffect(() => {
     if (focused.current === undefined) return;
     const button = scroller.current!.querySelector<HTMLElement>(`[data-row="${focused.current}"]`);

@@ -53,6 +53,16 @@ export function Events() {
     () => new Set(search.event === undefined ? [] : [search.event]),
   );
   const [isReading, setReading] = useState(false);
+  const [named, setNamed] = useState(search.event);
+  const [linked, setLinked] = useState(search.event);
+  // A link, or the browser's way back, may lead from one event to another.
+  if (search.event !== named) {
+    setNamed(search.event);
+    if (search.event !== undefined && !opened.has(search.event)) {
+      setLinked(search.event);
+      setOpened(new Set([...opened, search.event]));
+    }
+  }
 
   const { search: words, source, type, severity, filter: text } = search;
   const filter = useMemo(
@@ -224,7 +234,15 @@ export function Events() {
               </div>
             </div>
           )}
-          <LinkedEvent id={search.event} rows={list.rows} isPending={list.isPending} actions={actions} />
+          {linked !== undefined && !list.isPending && !list.isDimmed && (
+            <LinkedEvent
+              key={linked}
+              id={linked}
+              rows={list.rows}
+              actions={actions}
+              onClose={() => setLinked(undefined)}
+            />
+          )}
           {list.error !== null && list.isPending ? (
             <div className="flex-1 overflow-y-auto">
               <Failure error={list.error} onRetry={list.retry} />
@@ -249,6 +267,8 @@ export function Events() {
               opened={opened}
               actions={actions}
               question={question}
+              named={search.event}
+              linked={linked}
               onSort={onSort}
               onCursor={setCursor}
               onToggle={onToggle}

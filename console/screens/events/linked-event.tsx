@@ -1,26 +1,26 @@
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
 import { Sentence } from "../../components/entities/sentence.tsx";
 import { IconButton } from "../../components/ui/button.tsx";
 import { Failure } from "../../components/ui/states.tsx";
 import type { Event } from "../../data/client.ts";
 import { eventQuery } from "../../data/events.ts";
+import { useState } from "react";
 import { EventDetail, type FieldActions } from "./event-detail.tsx";
 
 interface LinkedEventProps {
-  readonly id: string | undefined;
+  readonly id: string;
+  /** The rows that the list began with are there. */
   readonly rows: readonly Event[];
-  readonly isPending: boolean;
   readonly actions: FieldActions;
+  readonly onClose: () => void;
 }
 
-/** The event that the address names, above the list where it is not among the first rows. */
-export function LinkedEvent({ id, rows, isPending, actions }: LinkedEventProps) {
-  // Only the event that the page was opened with: the reader has seen any other in the list.
-  const [linked, setLinked] = useState(id);
-  const isInList = linked !== undefined && rows.some((row) => row.id === linked);
-  const event = useQuery({ ...eventQuery(linked ?? ""), enabled: linked !== undefined && !isPending && !isInList });
-  if (linked === undefined || isInList || isPending) return null;
+/** The event that a link leads to, above the list where it is not among the first rows. */
+export function LinkedEvent({ id, rows, actions, onClose }: LinkedEventProps) {
+  // Rows come and go while the reader scrolls.
+  const [isInList] = useState(() => rows.some((row) => row.id === id));
+  const event = useQuery({ ...eventQuery(id), enabled: !isInList });
+  if (isInList) return null;
   if (event.error !== null) return <Failure error={event.error} />;
   if (event.data === undefined) return null;
   return (
@@ -32,7 +32,7 @@ export function LinkedEvent({ id, rows, isPending, actions }: LinkedEventProps) 
         <p className="min-w-0 flex-1 truncate text-ink2">
           <Sentence event={event.data} />
         </p>
-        <IconButton icon="x" label="Close the event" onClick={() => setLinked(undefined)} />
+        <IconButton icon="x" label="Close the event" onClick={onClose} />
       </div>
       <EventDetail event={event.data} actions={actions} />
     </section>

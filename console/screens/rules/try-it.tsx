@@ -95,7 +95,7 @@ function DayBars({ days, severity }: { days: Simulation["by_day"]; severity: Sev
             <span className="sr-only">Day</span>
           </th>
           {days.map(({ day: date }) => (
-            <td key={date} className="pt-1 whitespace-nowrap">
+            <td key={date} className="pt-1 align-top leading-tight">
               {weekday.format(new Date(`${date}T00:00:00Z`))}
             </td>
           ))}

@@ -24,6 +24,9 @@ const SECTIONS: readonly Section[] = [
   { id: "about", name: "About", icon: "info", Body: About },
 ];
 
+/** The sections do not fit beside each other on a phone. */
+const showWhole = (button: HTMLElement | null) => button?.scrollIntoView({ block: "nearest", inline: "nearest" });
+
 export function SettingsScreen() {
   const { section = SECTIONS[0]!.id } = useSearch({ from: "/settings" });
   const navigate = useNavigate({ from: "/settings" });
@@ -37,6 +40,7 @@ export function SettingsScreen() {
         {SECTIONS.map(({ id, name, icon }) => (
           <button
             key={id}
+            ref={id === current.id ? showWhole : undefined}
             type="button"
             aria-current={id === current.id ? "page" : undefined}
             onClick={() => void navigate({ search: (previous) => ({ ...previous, section: id }) })}

@@ -25,7 +25,7 @@ export function ConnectSheet({ site, guideId, onGuide, onClose }: ConnectSheetPr
       title={guide === undefined ? "Connect a source: what is it?" : `Connect: ${guide.device}`}
       width="wide"
       footer={
-        guide !== undefined && (
+        guide === undefined ? undefined : (
           <>
             <Button onClick={() => onGuide("choose")}>Something else</Button>
             <Button look="primary" className="ml-auto" onClick={onClose}>

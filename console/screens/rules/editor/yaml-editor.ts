@@ -43,6 +43,23 @@ const look = EditorView.theme({
   ".cm-diagnostic": { fontFamily: "var(--font-sans)", padding: "6px 10px", borderLeft: "3px solid var(--critical)" },
 });
 
+/**
+ * Types over a selection itself: a browser that does it gives the new text the colours of the old one by a style attribute, which
+ * the policy forbids and reports.
+ */
+const typing = EditorView.domEventHandlers({
+  beforeinput: ({ inputType, data }, view) => {
+    if (inputType !== "insertText" || data === null || view.state.selection.main.empty) return false;
+    if (!view.state.readOnly) {
+      view.dispatch(
+        view.state.update(view.state.replaceSelection(data), { userEvent: "input.type", scrollIntoView: true }),
+      );
+    }
+    // Whoever handles an event prevents what the browser would do.
+    return true;
+  },
+});
+
 export interface YamlEditor {
   setText(text: string): void;
   setFaults(faults: readonly Omit<Diagnostic, "severity">[]): void;
@@ -75,6 +92,7 @@ export function openYamlEditor({ parent, text, label, isReadOnly, onChange }: Ya
         yaml(),
         syntaxHighlighting(highlighting),
         look,
+        typing,
         // Tab leaves the editor, as everywhere else.
         keymap.of([...defaultKeymap, ...historyKeymap]),
         EditorState.readOnly.of(isReadOnly),
