@@ -16,6 +16,7 @@ import { EventArrivals } from "./event-arrivals.ts";
 import { EventShards } from "./event-shards.ts";
 import { OpenSearchClient, type OpenSearchConnection } from "./opensearch-client.ts";
 import { eventsName, openOpenSearchEvents, type OpenSearchEvents } from "./opensearch-events.ts";
+import { StoredDays } from "./stored-days.ts";
 
 // Stores under test whose events are in a real OpenSearch, and the order of their arrival in a real PostgreSQL.
 
@@ -33,6 +34,7 @@ export async function withEventEngines(name: string, tests: (url: string) => voi
 
 export interface EventsUnderTest {
   readonly events: OpenSearchEvents;
+  readonly days: StoredDays;
   readonly client: OpenSearchClient;
   readonly registry: Registry;
   readonly prefix: string;
@@ -64,8 +66,10 @@ export async function openEventsUnderTest(url: string, options: EventsUnderTestO
   const arrivals = postgresArrivals(database, listener);
   const eventShards = new EventShards(client, eventsName(prefix));
   const sequencer = new ArrivalSequencer({ shards: eventShards, arrivals, now, registry, log });
+  const days = new StoredDays(client, "events", eventsName(prefix));
   const events = await openOpenSearchEvents({
     client,
+    days,
     indexPrefix: prefix,
     platform: "platform",
     shards,
@@ -87,6 +91,7 @@ export async function openEventsUnderTest(url: string, options: EventsUnderTestO
   }
   return {
     events,
+    days,
     client,
     registry,
     prefix,

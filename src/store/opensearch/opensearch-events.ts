@@ -38,6 +38,7 @@ import { wordBounds } from "./event-text-search.ts";
 import { askOnce, exactQuery } from "./exact-events.ts";
 import { putIndexTemplate } from "./index-template.ts";
 import type { OpenSearchClient } from "./opensearch-client.ts";
+import type { StoredDays } from "./stored-days.ts";
 
 // The events in OpenSearch: one index for each UTC day of the events' own times.
 
@@ -58,6 +59,8 @@ export interface OpenSearchEventsOptions {
   readonly shards: number;
   readonly replicas: number;
   readonly arrivals: EventArrivals;
+  /** Of the same indices: reports the days that answers lack. */
+  readonly days: StoredDays;
   /** Called before events are stored. */
   readonly noteEvents?: ((events: readonly NewEvent[]) => Promise<void> | undefined) | undefined;
   readonly log: Logger;
@@ -82,16 +85,18 @@ export class OpenSearchEvents implements EventEngine {
   readonly #now: () => number;
   readonly #events: EventStore;
   readonly #arrivals: EventArrivals;
+  readonly #days: StoredDays;
   readonly #noteEvents: OpenSearchEventsOptions["noteEvents"];
   readonly #lanes = new QueryLanes();
 
   constructor(options: OpenSearchEventsOptions) {
-    const { client, indexPrefix, platform, arrivals, noteEvents, log, now = Date.now } = options;
+    const { client, indexPrefix, platform, arrivals, days, noteEvents, log, now = Date.now } = options;
     this.#client = client;
     this.#name = eventsName(indexPrefix);
     this.#platform = platform;
     this.#now = now;
     this.#arrivals = arrivals;
+    this.#days = days;
     this.#noteEvents = noteEvents;
     this.#events = new EventStore({ client, name: this.#name, now, log });
   }
@@ -118,7 +123,7 @@ export class OpenSearchEvents implements EventEngine {
 
   async findByToken(token: string): Promise<StoredEvent | undefined> {
     const query = both(term("token", tokenTerm(token)), this.#withinTokenTime());
-    const { hits } = await new EventSearch(this.#client, this.#name).all({
+    const { hits } = await new EventSearch(this.#client, this.#name, this.#days).all({
       query,
       size: 1,
       sort: [{ arrived: "desc" }],
@@ -130,7 +135,7 @@ export class OpenSearchEvents implements EventEngine {
 
   async findByTokens(token: string): Promise<ReadonlyMap<number, string>> {
     const query = both(term("token_batch", tokenTerm(token)), this.#withinTokenTime());
-    const search = new EventSearch(this.#client, this.#name);
+    const search = new EventSearch(this.#client, this.#name, this.#days);
     const found = new Map<number, string>();
     const body = { _source: false, docvalue_fields: ["id", "token_number"] };
     const pages = pagesOf((asked) => search.all(asked), query, {
@@ -209,7 +214,7 @@ export class OpenSearchEvents implements EventEngine {
     if (signal.aborted) return;
     const matches = compileCondition(query.condition);
     const bounds = withPartial(boundsOf(query.condition));
-    const search = new EventSearch(this.#client, this.#name, signal);
+    const search = new EventSearch(this.#client, this.#name, this.#days, signal);
     const sort = [{ timestamp: "asc" }, { id: "asc" }];
     try {
       const point = await search.openPoint(query);
@@ -298,7 +303,7 @@ export class OpenSearchEvents implements EventEngine {
         const timedOut = new QueryRefused("from", `took longer than ${QUERY_MS_MAX / 1000} s: narrow the time range`);
         const timer = setTimeout(() => stop.abort(timedOut), QUERY_MS_MAX);
         try {
-          return await ask(new EventSearch(this.#client, this.#name, stop.signal), stop.signal);
+          return await ask(new EventSearch(this.#client, this.#name, this.#days, stop.signal), stop.signal);
         } finally {
           clearTimeout(timer);
         }
