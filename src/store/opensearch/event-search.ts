@@ -55,6 +55,7 @@ const NAMED_INDICES_MAX = 60;
 const POINT_IN_TIME_MINUTES = 5;
 /** How often a search starts over because other days than before cannot be read. */
 const CHANGES_MAX = 5;
+const PAGE_EVENTS_MAX = 5000;
 /** Searches in one request. */
 const SEARCHES_MAX = 64;
 const NO_EVENTS: EventAnswer = { hits: { total: { value: 0 }, hits: [] } };
@@ -252,15 +253,23 @@ export function textOf({ _source }: EventHit): string {
   return _source!.text;
 }
 
+export interface PageOptions {
+  /** Events in a page. */
+  readonly size: number;
+  /** Pages grow to about this many characters of events, so that there are fewer of them. */
+  readonly charactersMax?: number | undefined;
+  readonly sort?: readonly object[];
+  readonly body?: object;
+}
+
 /** Reads all matching events, in pages. */
 export async function* pagesOf(
   view: EventView,
   query: Query,
-  options: { readonly size: number; readonly sort?: readonly object[]; readonly body?: object },
+  { size: firstSize, charactersMax, sort = NEWEST_FIRST, body }: PageOptions,
 ): AsyncGenerator<readonly EventHit[]> {
-  const { size, sort = NEWEST_FIRST, body } = options;
   let after: EventHit["sort"];
-  for (;;) {
+  for (let size = firstSize; ;) {
     const { hits } = await view({
       query: query ?? ALL,
       size,
@@ -272,5 +281,13 @@ export async function* pagesOf(
     if (hits.hits.length > 0) yield hits.hits;
     if (hits.hits.length < size) return;
     after = hits.hits.at(-1)!.sort!;
+    if (charactersMax !== undefined) size = nextSize(size, hits.hits, charactersMax);
   }
+}
+
+/** A page twice as large, unless its events would be too long. */
+function nextSize(size: number, hits: readonly EventHit[], charactersMax: number): number {
+  const longest = hits.reduce((most, hit) => Math.max(most, textOf(hit).length), 1);
+  const fitting = Math.floor(charactersMax / longest);
+  return Math.max(1, Math.min(2 * size, PAGE_EVENTS_MAX, fitting));
 }
