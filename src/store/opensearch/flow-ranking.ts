@@ -9,6 +9,7 @@ import {
 } from "../../model/flow-query.ts";
 import { protocolName } from "../../model/protocol.ts";
 import { QueryRefused } from "../ports/store-errors.ts";
+import type { DailyIndex } from "./daily-index.ts";
 import { flowQuery, type Clause } from "./flow-filter.ts";
 import type { FlowSearch, FlowShard } from "./flow-search.ts";
 import { askForSums, SumReader, valueOf, type SumBucket } from "./flow-sums.ts";
@@ -79,16 +80,17 @@ export async function topFlowGroups(ranking: GroupRanking): Promise<RankedGroup[
   const highest = (groups: RankedGroup[]) => groups.sort(byRank(by)).slice(0, limit);
   // No shard has more groups than it would return.
   if (grouping.valuesMax !== undefined) return highest(await readGroups(ranking, { size: grouping.valuesMax }));
-  const indices = await search.indices(filter);
-  const shards = indices.flatMap(({ index, shards: count }) =>
-    Array.from({ length: count }, (_, shard): FlowShard => ({ index, shard })),
-  );
-  if (shards.length === 0 || limit === 0) return [];
+  if (limit === 0) return [];
   let rankings: ShardRanking[] = [];
-  for (let size = Math.max(FIRST_GROUPS, 2 * limit); ; size *= DEEPER) {
-    const unfinished =
-      rankings.length === 0 ? shards : rankings.flatMap((one) => (one.restMax === null ? [] : [one.shard]));
-    const found = size > GROUPS_MAX ? undefined : await rankShards(ranking, unfinished, size);
+  const firstSize = Math.max(FIRST_GROUPS, 2 * limit);
+  for (let size = firstSize; ; size *= DEEPER) {
+    const unfinished = rankings.flatMap((one) => (one.restMax === null ? [] : [one.shard]));
+    const found =
+      size > GROUPS_MAX
+        ? undefined
+        : size > firstSize
+          ? await rankShards(ranking, unfinished, size)
+          : await search.onDays(filter, (indices) => rankShards(ranking, shardsOf(indices), size));
     // Too many groups tie, or a counter is larger than those that OpenSearch compares.
     if (found === undefined) return topOfAll(ranking);
     rankings = [...rankings.filter(({ restMax }) => restMax === null), ...found];
@@ -100,6 +102,12 @@ export async function topFlowGroups(ranking: GroupRanking): Promise<RankedGroup[
     const values = [...known].flatMap(([value, sum]) => (sum + unseenMax(rankings, value) >= bound ? [value] : []));
     return highest(addShards(rankings, values, grouping) ?? (await sumsOfGroups(ranking, values)));
   }
+}
+
+function shardsOf(indices: readonly DailyIndex[]): FlowShard[] {
+  return indices.flatMap(({ index, shards }) =>
+    Array.from({ length: shards }, (_, shard): FlowShard => ({ index, shard })),
+  );
 }
 
 const lessRounded = (sum: number) => (sum < EXACT_MAX ? sum : sum * (1 - ROUNDED_SHARE));
@@ -149,6 +157,7 @@ async function rankShards(
   shards: readonly FlowShard[],
   size: number,
 ): Promise<ShardRanking[] | undefined> {
+  if (shards.length === 0) return [];
   const answers = await search.perShard(shards, {
     size: 0,
     track_total_hits: false,

@@ -1,5 +1,5 @@
 import { QueryRefused } from "../ports/store-errors.ts";
-import { listDailyIndices, type DailyIndex } from "./daily-index.ts";
+import { listDailyIndices, overlapping, type DailyIndex } from "./daily-index.ts";
 import type { SumBucket } from "./flow-sums.ts";
 import type { FlowFilter } from "../../model/flow-query.ts";
 import type { FlowSource } from "./flow-documents.ts";
@@ -29,17 +29,24 @@ export interface FlowShard {
   readonly shard: number;
 }
 
+/** The days that were there when somebody looked last. */
+export interface KnownFlowDays {
+  indices: readonly DailyIndex[];
+}
+
 export class FlowSearch {
   readonly #client: OpenSearchClient;
   readonly #name: string;
+  readonly #known: KnownFlowDays;
   readonly #signal: AbortSignal;
   readonly #kind: RequestKind;
   #found: { readonly filter: FlowFilter; readonly indices: readonly DailyIndex[] } | undefined;
 
-  constructor(client: OpenSearchClient, name: string, signal: AbortSignal) {
+  constructor(client: OpenSearchClient, name: string, known: KnownFlowDays, signal: AbortSignal) {
     this.#kind = { operation: "search", isQuery: true, indices: `${name}-2*` };
     this.#client = client;
     this.#name = name;
+    this.#known = known;
     this.#signal = signal;
   }
 
@@ -49,23 +56,47 @@ export class FlowSearch {
    */
   async indices(filter: FlowFilter): Promise<readonly DailyIndex[]> {
     if (this.#found?.filter === filter) return this.#found.indices;
-    const indices = await listDailyIndices(this.#client, this.#name, filter, this.#signal);
+    this.#known.indices = await listDailyIndices(this.#client, this.#name, {}, this.#signal);
+    const indices = overlapping(this.#known.indices, filter);
     if (indices.length > DAYS_PER_QUERY_MAX)
       throw new QueryRefused("from", `covers more than ${DAYS_PER_QUERY_MAX} days of flows: narrow the time range`);
     this.#found = { filter, indices };
     return indices;
   }
 
+  /**
+   * What is found in the days of a filter. They are mostly those that were known before: these are searched while the days are
+   * listed, which saves the time of a request, and again if they turn out to be others.
+   */
+  async onDays<T>(filter: FlowFilter, ask: (indices: readonly DailyIndex[]) => Promise<T>): Promise<T> {
+    const guess = this.#found?.filter === filter ? [] : overlapping(this.#known.indices, filter);
+    if (guess.length === 0 || guess.length > DAYS_PER_QUERY_MAX) return ask(await this.indices(filter));
+    const [early, listed] = await Promise.allSettled([ask(guess), this.indices(filter)]);
+    if (listed.status === "rejected") throw listed.reason;
+    if (areSame(guess, listed.value)) {
+      if (early.status === "rejected") throw early.reason;
+      return early.value;
+    }
+    return ask(listed.value);
+  }
+
   /** Searches the days of a filter; null if there are none. The body holds the filter as a query. */
   async inDays(filter: FlowFilter, body: object): Promise<FlowSearchAnswer | null> {
+    const text = JSON.stringify(body);
     for (let attempt = 0; ; attempt++) {
-      const indices = await this.indices(filter);
-      if (indices.length === 0) return null;
-      // The names of many days do not fit into an address.
-      const header = JSON.stringify({ index: indices.map(({ index }) => index), ...WHOLE });
-      const lines = [`${header}\n${JSON.stringify(body)}\n`];
-      const [answer] = await this.#client.searchMany<FlowSearchAnswer>(this.#kind, lines, this.#signal);
-      if (answer || attempt === REMOVALS_MAX) return answer ?? null;
+      const answer = await this.onDays(filter, async (indices) => {
+        if (indices.length === 0) return null;
+        // The names of many days do not fit into an address.
+        const header = JSON.stringify({ index: indices.map(({ index }) => index), ...WHOLE });
+        const [found] = await this.#client.searchMany<FlowSearchAnswer>(
+          this.#kind,
+          [`${header}\n${text}\n`],
+          this.#signal,
+        );
+        // One of them was removed.
+        return found ?? undefined;
+      });
+      if (answer !== undefined || attempt === REMOVALS_MAX) return answer ?? null;
       this.#found = undefined;
     }
   }
@@ -112,4 +143,10 @@ export class FlowSearch {
         .catch(() => undefined);
     }
   }
+}
+
+function areSame(some: readonly DailyIndex[], others: readonly DailyIndex[]): boolean {
+  const isSame = (one: DailyIndex, nth: number) =>
+    one.index === others[nth]!.index && one.shards === others[nth]!.shards;
+  return some.length === others.length && some.every(isSame);
 }
