@@ -2,7 +2,7 @@ import pino from "pino";
 import { Registry } from "prom-client";
 import { describe } from "vitest";
 import { postgresPrograms } from "../../../test/cluster/postgres.ts";
-import { ownPrefix, sharedOpenSearch } from "../../../test/cluster/shared-opensearch.ts";
+import { ownPrefix, RUNS_SHARE, sharedOpenSearch } from "../../../test/cluster/shared-opensearch.ts";
 import { testDatabase } from "../../../test/cluster/test-database.ts";
 import { OpenedParts } from "../../lib/opened-parts.ts";
 import { openUnderTest } from "../embedded/embedded-store.fixture.ts";
@@ -108,22 +108,24 @@ export async function openEventsUnderTest(url: string, options: EventsUnderTestO
 }
 
 /** The embedded store with its events replaced. */
-export const openWithEvents =
-  (url: string, shards: number): OpenStoreUnderTest =>
-  async (now) => {
-    const embedded = await openUnderTest(now);
-    let opened = await openEventsUnderTest(url, { shards, now });
-    return {
-      store: { ...embedded.store, events: opened.events },
-      reopen: async () => {
-        const { prefix, database } = opened;
-        await opened.close();
-        opened = await openEventsUnderTest(url, { shards, now, prefix, database });
-        return { ...(await embedded.reopen()), events: opened.events };
-      },
-      end: async () => {
-        await opened.end();
-        await embedded.end();
-      },
-    };
-  };
+export const openWithEvents = (url: string, shards: number): OpenStoreUnderTest =>
+  Object.assign(
+    async (now: () => number) => {
+      const embedded = await openUnderTest(now);
+      let opened = await openEventsUnderTest(url, { shards, now });
+      return {
+        store: { ...embedded.store, events: opened.events },
+        reopen: async () => {
+          const { prefix, database } = opened;
+          await opened.close();
+          opened = await openEventsUnderTest(url, { shards, now, prefix, database });
+          return { ...(await embedded.reopen()), events: opened.events };
+        },
+        end: async () => {
+          await opened.end();
+          await embedded.end();
+        },
+      };
+    },
+    { runsShare: RUNS_SHARE },
+  );
