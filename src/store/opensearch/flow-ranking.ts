@@ -9,7 +9,6 @@ import {
 } from "../../model/flow-query.ts";
 import { protocolName } from "../../model/protocol.ts";
 import { QueryRefused } from "../ports/store-errors.ts";
-import type { DailyIndex } from "./daily-index.ts";
 import { flowQuery, type Clause } from "./flow-filter.ts";
 import type { FlowSearch, FlowShard } from "./flow-search.ts";
 import { askForSums, SumReader, valueOf, type SumBucket } from "./flow-sums.ts";
@@ -76,7 +75,7 @@ export interface GroupRanking {
 
 /** The groups with the highest sums; ties are ranked by key. */
 export async function topFlowGroups(ranking: GroupRanking): Promise<RankedGroup[]> {
-  const { search, filter, grouping, by, limit } = ranking;
+  const { grouping, by, limit } = ranking;
   const highest = (groups: RankedGroup[]) => groups.sort(byRank(by)).slice(0, limit);
   // No shard has more groups than it would return.
   if (grouping.valuesMax !== undefined) return highest(await readGroups(ranking, { size: grouping.valuesMax }));
@@ -90,7 +89,7 @@ export async function topFlowGroups(ranking: GroupRanking): Promise<RankedGroup[
         ? undefined
         : size > firstSize
           ? await rankShards(ranking, unfinished, size)
-          : await search.onDays(filter, (indices) => rankShards(ranking, shardsOf(indices), size));
+          : await rankShards(ranking, undefined, size);
     // Too many groups tie, or a counter is larger than those that OpenSearch compares.
     if (found === undefined) return topOfAll(ranking);
     rankings = [...rankings.filter(({ restMax }) => restMax === null), ...found];
@@ -102,12 +101,6 @@ export async function topFlowGroups(ranking: GroupRanking): Promise<RankedGroup[
     const values = [...known].flatMap(([value, sum]) => (sum + unseenMax(rankings, value) >= bound ? [value] : []));
     return highest(addShards(rankings, values, grouping) ?? (await sumsOfGroups(ranking, values)));
   }
-}
-
-function shardsOf(indices: readonly DailyIndex[]): FlowShard[] {
-  return indices.flatMap(({ index, shards }) =>
-    Array.from({ length: shards }, (_, shard): FlowShard => ({ index, shard })),
-  );
 }
 
 const lessRounded = (sum: number) => (sum < EXACT_MAX ? sum : sum * (1 - ROUNDED_SHARE));
@@ -151,14 +144,13 @@ function addShards(
   return reader.isRounded ? undefined : groups;
 }
 
-/** The highest groups of each shard; undefined if a counter is too large for OpenSearch to rank. */
+/** The highest groups of these shards, or of all; undefined if a counter is too large for OpenSearch to rank. */
 async function rankShards(
   { search, filter, grouping: { field }, by }: GroupRanking,
-  shards: readonly FlowShard[],
+  some: readonly FlowShard[] | undefined,
   size: number,
 ): Promise<ShardRanking[] | undefined> {
-  if (shards.length === 0) return [];
-  const answers = await search.perShard(shards, {
+  const body = {
     size: 0,
     track_total_hits: false,
     query: flowQuery(filter),
@@ -169,7 +161,10 @@ async function rankShards(
       },
       over: { value_count: { field: `${by}_over` } },
     },
-  });
+  };
+  const { shards, answers } = some
+    ? { shards: some, answers: await search.perShard(some, body) }
+    : await search.perShardOf(filter, body);
   if (answers.some((answer) => answer && valueOf(answer.aggregations as unknown as SumBucket, "over") > 0))
     return undefined;
   return answers.map((answer, nth) => {

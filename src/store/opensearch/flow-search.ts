@@ -1,5 +1,6 @@
 import { QueryRefused } from "../ports/store-errors.ts";
-import { listDailyIndices, overlapping, type DailyIndex } from "./daily-index.ts";
+import { DAY_MS, startOfDay } from "../../lib/time.ts";
+import { dailyIndexName, listDailyIndices, overlapping, type DailyIndex } from "./daily-index.ts";
 import type { SumBucket } from "./flow-sums.ts";
 import type { FlowFilter } from "../../model/flow-query.ts";
 import type { FlowSource } from "./flow-documents.ts";
@@ -14,6 +15,7 @@ export interface FlowSearchAnswer {
   };
   readonly aggregations?: Readonly<Record<string, { readonly buckets?: readonly SumBucket[] }>>;
   readonly pit_id?: string;
+  readonly _shards?: { readonly total: number };
 }
 
 /** An answer that lacks a shard would be wrong without a sign. */
@@ -22,6 +24,10 @@ const DAYS_PER_QUERY_MAX = 800;
 /** How often the days are listed again because one of them was removed. */
 const REMOVALS_MAX = 5;
 const POINT_IN_TIME_SECONDS = 60;
+/** Days that are named without having been listed. */
+const PATTERNS_MAX = 60;
+/** How long the number of a day's shards is relied on: an index that was removed may come back with others. */
+const KNOWN_MS = 5000;
 
 /** One shard of one day: within it, OpenSearch ranks sums exactly. */
 export interface FlowShard {
@@ -29,9 +35,12 @@ export interface FlowShard {
   readonly shard: number;
 }
 
-/** The days that were there when somebody looked last. */
+export type ShardAnswers = (FlowSearchAnswer | null)[];
+
+/** The days that were there when somebody looked last, at a time of `performance.now`. */
 export interface KnownFlowDays {
   indices: readonly DailyIndex[];
+  listedAt: number;
 }
 
 export class FlowSearch {
@@ -57,6 +66,7 @@ export class FlowSearch {
   async indices(filter: FlowFilter): Promise<readonly DailyIndex[]> {
     if (this.#found?.filter === filter) return this.#found.indices;
     this.#known.indices = await listDailyIndices(this.#client, this.#name, {}, this.#signal);
+    this.#known.listedAt = performance.now();
     const indices = overlapping(this.#known.indices, filter);
     if (indices.length > DAYS_PER_QUERY_MAX)
       throw new QueryRefused("from", `covers more than ${DAYS_PER_QUERY_MAX} days of flows: narrow the time range`);
@@ -64,49 +74,43 @@ export class FlowSearch {
     return indices;
   }
 
-  /**
-   * What is found in the days of a filter. They are mostly those that were known before: these are searched while the days are
-   * listed, which saves the time of a request, and again if they turn out to be others.
-   */
-  async onDays<T>(filter: FlowFilter, ask: (indices: readonly DailyIndex[]) => Promise<T>): Promise<T> {
-    const guess = this.#found?.filter === filter ? [] : overlapping(this.#known.indices, filter);
-    if (guess.length === 0 || guess.length > DAYS_PER_QUERY_MAX) return ask(await this.indices(filter));
-    const [early, listed] = await Promise.allSettled([ask(guess), this.indices(filter)]);
-    if (listed.status === "rejected") throw listed.reason;
-    if (areSame(guess, listed.value)) {
-      if (early.status === "rejected") throw early.reason;
-      return early.value;
-    }
-    return ask(listed.value);
-  }
-
   /** Searches the days of a filter; null if there are none. The body holds the filter as a query. */
   async inDays(filter: FlowFilter, body: object): Promise<FlowSearchAnswer | null> {
     const text = JSON.stringify(body);
     for (let attempt = 0; ; attempt++) {
-      const answer = await this.onDays(filter, async (indices) => {
-        if (indices.length === 0) return null;
-        // The names of many days do not fit into an address.
-        const header = JSON.stringify({ index: indices.map(({ index }) => index), ...WHOLE });
-        const [found] = await this.#client.searchMany<FlowSearchAnswer>(
-          this.#kind,
-          [`${header}\n${text}\n`],
-          this.#signal,
-        );
-        // One of them was removed.
-        return found ?? undefined;
-      });
-      if (answer !== undefined || attempt === REMOVALS_MAX) return answer ?? null;
+      const names = dayPatterns(this.#name, filter) ?? (await this.indices(filter)).map(({ index }) => index);
+      if (names.length === 0) return null;
+      const [answer] = await this.#search([`${headerOf(names)}\n${text}\n`]);
+      if (answer || attempt === REMOVALS_MAX) return answer ?? null;
+      // One of them was removed.
       this.#found = undefined;
     }
   }
 
+  /** One answer for each shard of the days of a filter, from one request; null for a day that was removed meanwhile. */
+  async perShardOf(filter: FlowFilter, body: object): Promise<{ shards: FlowShard[]; answers: ShardAnswers }> {
+    const patterns = dayPatterns(this.#name, filter);
+    const isKnown = patterns !== undefined && performance.now() - this.#known.listedAt < KNOWN_MS;
+    const indices = isKnown ? overlapping(this.#known.indices, filter) : await this.indices(filter);
+    const shards = shardsOf(indices);
+    const named = new Set(indices.map(({ index }) => patternOf(index)));
+    const others = isKnown ? patterns.filter((pattern) => !named.has(pattern)) : [];
+    if (others.length === 0) return { shards, answers: await this.perShard(shards, body) };
+    // Days that somebody may have created since.
+    const lines = [...shardLines(shards, body), `${headerOf(others)}\n${JSON.stringify({ size: 0 })}\n`];
+    const answers = await this.#search(lines);
+    const created = answers.pop();
+    if (created?._shards?.total === 0) return { shards, answers };
+    this.#known.listedAt = -Infinity;
+    return this.perShardOf(filter, body);
+  }
+
   /** One answer for each shard, from one request; null if its day was removed meanwhile. */
-  perShard(shards: readonly FlowShard[], body: object): Promise<(FlowSearchAnswer | null)[]> {
-    const text = JSON.stringify(body);
-    const lines = shards.map(
-      ({ index, shard }) => `${JSON.stringify({ index, preference: `_shards:${shard}`, ...WHOLE })}\n${text}\n`,
-    );
+  async perShard(shards: readonly FlowShard[], body: object): Promise<ShardAnswers> {
+    return shards.length === 0 ? [] : this.#search(shardLines(shards, body));
+  }
+
+  #search(lines: readonly string[]): Promise<ShardAnswers> {
     return this.#client.searchMany<FlowSearchAnswer>(this.#kind, lines, this.#signal);
   }
 
@@ -145,8 +149,35 @@ export class FlowSearch {
   }
 }
 
-function areSame(some: readonly DailyIndex[], others: readonly DailyIndex[]): boolean {
-  const isSame = (one: DailyIndex, nth: number) =>
-    one.index === others[nth]!.index && one.shards === others[nth]!.shards;
-  return some.length === others.length && some.every(isSame);
+/**
+ * A pattern for each day of a range: it stands for an index that exists, and for nothing otherwise, so that the days need not be
+ * listed. Undefined if there are too many.
+ */
+function dayPatterns(name: string, { fromMs, toMs }: FlowFilter): string[] | undefined {
+  if (fromMs === undefined || toMs === undefined) return undefined;
+  const first = startOfDay(fromMs);
+  const days = Math.ceil((toMs - first) / DAY_MS);
+  if (days > PATTERNS_MAX) return undefined;
+  return Array.from({ length: Math.max(0, days) }, (_, nth) => patternOf(dailyIndexName(name, first + nth * DAY_MS)));
+}
+
+/** Not at the end: a copy of a day may be named like it, with more after the date. */
+const patternOf = (index: string) => `${index.slice(0, -1)}*${index.slice(-1)}`;
+
+/** A closed index is a failure. The names of many days do not fit into an address. */
+function headerOf(index: readonly string[]): string {
+  return JSON.stringify({ index, expand_wildcards: "open,closed", allow_no_indices: true, ...WHOLE });
+}
+
+function shardLines(shards: readonly FlowShard[], body: object): string[] {
+  const text = JSON.stringify(body);
+  return shards.map(
+    ({ index, shard }) => `${JSON.stringify({ index, preference: `_shards:${shard}`, ...WHOLE })}\n${text}\n`,
+  );
+}
+
+function shardsOf(indices: readonly DailyIndex[]): FlowShard[] {
+  return indices.flatMap(({ index, shards }) =>
+    Array.from({ length: shards }, (_, shard): FlowShard => ({ index, shard })),
+  );
 }

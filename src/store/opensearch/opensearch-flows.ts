@@ -59,7 +59,7 @@ export class OpenSearchFlows implements FlowEngine {
   readonly #name: string;
   readonly #log: Logger;
   readonly #lanes = new QueryLanes();
-  readonly #days: KnownFlowDays = { indices: [] };
+  readonly #days: KnownFlowDays = { indices: [], listedAt: -Infinity };
   #batchesInFlight = 0;
 
   constructor(client: OpenSearchClient, name: string, log: Logger) {
