@@ -90,6 +90,10 @@ export async function withEngines<T>(sizes: ClusterSizes, work: (engines: BenchE
       await fill(engines);
       await writeFile(facts, JSON.stringify(sizes));
     }
+    await client.send(
+      { operation: "bench" },
+      { method: "GET", path: "/_cluster/health", query: { wait_for_status: "green", timeout: "300s" } },
+    );
     return await work(engines);
   } finally {
     for (const store of stores) await store.close();

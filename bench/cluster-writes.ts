@@ -21,16 +21,20 @@ const PLAIN = "plain";
 /** Days that hold nothing else. */
 const FROM = Date.UTC(2026, 9, 1, 6);
 const HOUR_MS = 3_600_000;
+const WRITTEN_BEFORE = FROM + 40 * 24 * HOUR_MS;
 const INGEST_MIN = 0.8;
 const FIRST_LIST_MS_MAX = 300;
 const REFRESH_MS = 200;
 
 const EVENT_ROUNDS = 12;
-const EVENTS_PER_ROUND = 8000;
-const EVENTS_PER_REQUEST = 2000;
+const EVENTS_PER_REQUEST_MAX = 2000;
+/** Requests at the same time. */
+const EVENT_REQUESTS = 4;
 const FLOW_ROUNDS = 12;
-const ROWS_PER_ROUND = 10_000;
+const ROWS_PER_ROUND_MAX = 10_000;
 const ROWS_PER_REQUEST = 5000;
+/** A small run writes the same share of its data. */
+const WRITTEN_SHARE = 0.1;
 const WARM_UP = 2;
 const SUBMITS = 25;
 
@@ -40,15 +44,22 @@ export async function compareWrites(engines: BenchEngines): Promise<Measurement[
   const sizes = { shards: 1, replicas: 0 };
   await putIndexTemplate(client, eventTemplate({ name: `${PLAIN}-events`, ...sizes, refreshMs: REFRESH_MS }), log);
   await putIndexTemplate(client, flowTemplate({ name: `${PLAIN}-flows`, ...sizes }), log);
+  await removeWritten(engines);
   try {
     return [await compareEvents(engines), await compareFlows(engines), await firstList(engines)];
   } finally {
-    const kind = { operation: "bench" };
-    await client.send(kind, { method: "DELETE", path: `/${PLAIN}-events-*,${PLAIN}-flows-*` });
-    await engines.cluster.events.removeBefore(FROM + 40 * 24 * HOUR_MS);
-    await engines.embedded.events.removeBefore(FROM + 40 * 24 * HOUR_MS);
-    await engines.cluster.flows.removeBefore(FROM + 40 * 24 * HOUR_MS);
-    await engines.embedded.flows.removeBefore(FROM + 40 * 24 * HOUR_MS);
+    await removeWritten(engines);
+  }
+}
+
+async function removeWritten({ client, cluster, embedded }: BenchEngines): Promise<void> {
+  await client.send(
+    { operation: "bench" },
+    { method: "DELETE", path: `/${PLAIN}-events-*,${PLAIN}-flows-*`, query: { ignore_unavailable: true } },
+  );
+  for (const { events, flows } of [cluster, embedded]) {
+    await events.removeBefore(WRITTEN_BEFORE);
+    await flows.removeBefore(WRITTEN_BEFORE);
   }
 }
 
@@ -81,12 +92,15 @@ function ingestMeasurement(name: string, rows: number, spent: Record<Side, numbe
   };
 }
 
-async function compareEvents({ cluster, embedded, client }: BenchEngines): Promise<Measurement> {
+async function compareEvents({ cluster, embedded, client, events }: BenchEngines): Promise<Measurement> {
+  const perRequest = Math.min(
+    EVENTS_PER_REQUEST_MAX,
+    Math.ceil((events * WRITTEN_SHARE) / EVENT_ROUNDS / EVENT_REQUESTS),
+  );
+  const perRound = perRequest * EVENT_REQUESTS;
   const spent = await inTurns(EVENT_ROUNDS, async (round) => {
-    const drafts = [
-      ...benchEvents({ seed: SEED + round, fromMs: FROM, toMs: FROM + HOUR_MS, count: EVENTS_PER_ROUND }),
-    ];
-    const parts = chunksOf(drafts, EVENTS_PER_REQUEST);
+    const drafts = [...benchEvents({ seed: SEED + round, fromMs: FROM, toMs: FROM + HOUR_MS, count: perRound })];
+    const parts = chunksOf(drafts, perRequest);
     const bulks = parts.map((part, nth) =>
       part.map((draft, at) => eventLines(draft, `${round}-${nth}-${at}`)).join(""),
     );
@@ -98,7 +112,7 @@ async function compareEvents({ cluster, embedded, client }: BenchEngines): Promi
       embedded: () => append(embedded),
     };
   });
-  return ingestMeasurement("events in, until they are visible", EVENT_ROUNDS * EVENTS_PER_ROUND, spent);
+  return ingestMeasurement("events in, until they are visible", EVENT_ROUNDS * perRound, spent);
 }
 
 function eventLines(draft: EventDraft, id: string): string {
@@ -108,8 +122,9 @@ function eventLines(draft: EventDraft, id: string): string {
   return `{"create":{"_index":"${dailyIndexName(`${PLAIN}-events`, timestampMs)}","_id":"${id}"}}\n${document}\n`;
 }
 
-async function compareFlows({ cluster, embedded, client }: BenchEngines): Promise<Measurement> {
-  const all = [...benchFlows(SEED, FROM, FLOW_ROUNDS + WARM_UP, ROWS_PER_ROUND)];
+async function compareFlows({ cluster, embedded, client, flows }: BenchEngines): Promise<Measurement> {
+  const perRound = Math.min(ROWS_PER_ROUND_MAX, Math.ceil((flows * WRITTEN_SHARE) / FLOW_ROUNDS));
+  const all = [...benchFlows(SEED, FROM, FLOW_ROUNDS + WARM_UP, perRound)];
   const spent = await inTurns(FLOW_ROUNDS, async (round) => {
     const rows = all[round]!;
     const batchId = `write-${round}`;
@@ -123,7 +138,7 @@ async function compareFlows({ cluster, embedded, client }: BenchEngines): Promis
       embedded: () => embedded.flows.append(rows, batchId),
     };
   });
-  return ingestMeasurement("flows in, until they are visible", FLOW_ROUNDS * ROWS_PER_ROUND, spent);
+  return ingestMeasurement("flows in, until they are visible", FLOW_ROUNDS * perRound, spent);
 }
 
 function flowLines(rows: FlowRows, batchId: string): string[] {
