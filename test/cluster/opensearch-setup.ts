@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, statfsSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -13,7 +13,7 @@ import type { SharedOpenSearch } from "./shared-opensearch.ts";
 export default async function setup({ provide }: TestProject): Promise<() => Promise<void>> {
   let starting: Promise<SharedOpenSearch> | undefined;
   let cluster: OpenSearchCluster | undefined;
-  const folder = mkdtempSync(join(tmpdir(), "tocsin-opensearch-"));
+  const folder = mkdtempSync(join(roomyFolder(), "tocsin-opensearch-"));
   const start = async (): Promise<SharedOpenSearch> => {
     const running = process.env["OPENSEARCH_URL"];
     if (running) return { url: running };
@@ -26,6 +26,8 @@ export default async function setup({ provide }: TestProject): Promise<() => Pro
     }
   };
   const server = createServer((_request, response) => {
+    // Otherwise a file that asks much later may use the connection just as it is closed.
+    response.setHeader("connection", "close");
     starting ??= start();
     starting.then(
       (shared) => response.end(JSON.stringify(shared)),
@@ -41,4 +43,18 @@ export default async function setup({ provide }: TestProject): Promise<() => Pro
     await cluster?.kill();
     rmSync(folder, { recursive: true, force: true });
   };
+}
+
+const MEMORY_FOLDER = "/dev/shm";
+const MEMORY_BYTES_MIN = 2 * 2 ** 30;
+
+/** In memory where there is room: an index that is created, and every write, waits for the disk several times. */
+function roomyFolder(): string {
+  try {
+    const { bavail, bsize } = statfsSync(MEMORY_FOLDER);
+    if (bavail * bsize >= MEMORY_BYTES_MIN) return MEMORY_FOLDER;
+  } catch {
+    // Not a system with one.
+  }
+  return tmpdir();
 }

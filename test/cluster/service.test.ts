@@ -128,7 +128,7 @@ await withEventEngines("a service with its cases in PostgreSQL and its data in O
     expect(talkers.text.indexOf("10.0.0.2")).toBeLessThan(talkers.text.indexOf("10.0.0.1"));
   });
 
-  test("a day that is closed is named by /readyz, and no answer leaves it out", async () => {
+  test("a day that is closed is named by /readyz, and answers without it say so", async () => {
     const { openSearchUrl, indexPrefix } = await clusterOf(server.dataDir);
     const day = startOfDay(NOW) - DAY_MS;
     await batch("walk_closed", 2, { timestamp: formatTime(day) });
@@ -138,11 +138,18 @@ await withEventEngines("a service with its cases in PostgreSQL and its data in O
       await expect
         .poll(async () => (await server.call("GET", "/readyz")).body.data.storage)
         .toMatchObject({ status: "incomplete", messages: [expect.stringContaining(`${index} is closed`)] });
-      expect((await server.call("GET", "/v1/events?type=walk_closed")).status).toBe(503);
+      const list = await server.call("GET", "/v1/events?type=walk_closed");
+      expect(list.status, list.text).toBe(200);
+      expect(list.body.meta.incomplete).toEqual([{ day: formatTime(day).slice(0, 10), missing: expect.any(Number) }]);
+      expect(list.headers["x-tocsin-incomplete"]).toContain(formatTime(day).slice(0, 10));
+      const today = await server.call("GET", `/v1/events?type=walk_closed&from=${formatTime(day + DAY_MS)}`);
+      expect([today.status, today.body.meta.incomplete]).toEqual([200, undefined]);
     } finally {
       await fetch(`${openSearchUrl}/${index}/_open`, { method: "POST" });
     }
-    await expect.poll(async () => (await server.call("GET", "/v1/events?type=walk_closed")).status).toBe(200);
+    await expect
+      .poll(async () => (await server.call("GET", "/v1/events?type=walk_closed")).body.meta)
+      .toMatchObject({ total: 2 });
   });
 
   test("retention removes whole days", async () => {

@@ -9,6 +9,9 @@ declare module "vitest" {
 /** The OpenSearch of this test run, or what the machine lacks for one. */
 export type SharedOpenSearch = { readonly url: string } | { readonly missing: string };
 
+/** The share of random cases that are tried with a real OpenSearch: each takes some requests. TOCSIN_TEST_RUNS=all tries all. */
+export const RUNS_SHARE = process.env["TOCSIN_TEST_RUNS"] === "all" ? 1 : 0.2;
+
 let prefixes = 0;
 
 /** Starts it unless another file has. Each file keeps to its own prefixes. */

@@ -21,11 +21,19 @@ export function dayOfIndex(name: string, index: string): number | undefined {
   return day === undefined ? undefined : Date.UTC(Number(year), Number(month) - 1, Number(day));
 }
 
+/** The days that overlap the range. */
+export function overlapping(
+  indices: readonly DailyIndex[],
+  { fromMs = -Infinity, toMs = Infinity }: TimeRange,
+): DailyIndex[] {
+  return indices.filter(({ day }) => day < toMs && day + DAY_MS > fromMs);
+}
+
 /** The stored days that overlap the range, in order of time. A closed index is among them: queries must not miss it. */
 export async function listDailyIndices(
   client: OpenSearchClient,
   name: string,
-  { fromMs = -Infinity, toMs = Infinity }: TimeRange = {},
+  range: TimeRange = {},
   signal?: AbortSignal,
 ): Promise<DailyIndex[]> {
   const answer = await client.send<Record<string, { settings: { index: { number_of_shards: string } } }>>(
@@ -37,11 +45,9 @@ export async function listDailyIndices(
       signal,
     },
   );
-  return Object.entries(answer)
-    .flatMap(([index, { settings }]) => {
-      const day = dayOfIndex(name, index);
-      return day === undefined ? [] : [{ index, day, shards: Number(settings.index.number_of_shards) }];
-    })
-    .filter(({ day }) => day < toMs && day + DAY_MS > fromMs)
-    .sort((a, b) => a.day - b.day);
+  const all = Object.entries(answer).flatMap(([index, { settings }]) => {
+    const day = dayOfIndex(name, index);
+    return day === undefined ? [] : [{ index, day, shards: Number(settings.index.number_of_shards) }];
+  });
+  return overlapping(all, range).sort((a, b) => a.day - b.day);
 }

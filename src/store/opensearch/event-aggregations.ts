@@ -13,6 +13,7 @@ import {
 import type { Scalar } from "../../model/condition.ts";
 import { CLASSES, SEVERITIES, sourceNames } from "../../model/event.ts";
 import { isTopField } from "../../model/field.ts";
+import type { TimeRange } from "../../model/query.ts";
 import { QueryRefused } from "../ports/store-errors.ts";
 import { bucketNumbers, fillBuckets, type HistogramInterval } from "../queries/histogram-buckets.ts";
 import { both, term, terms, type Query } from "./event-query.ts";
@@ -29,12 +30,27 @@ interface AggregationScope {
   /** The position of the aggregation in the request, for messages. */
   readonly path: string;
   readonly platform: string;
+  /** Of the query. */
+  readonly range: TimeRange;
 }
 
 type ComputeEvents<Kind extends AggregationKind> = (
   aggregation: AggregationOf<Kind>,
   scope: AggregationScope,
 ) => Promise<AggregationResult>;
+
+/** True if the searches for it need no answers of others, except in rare cases. */
+export function takesOneSearch(aggregation: Aggregation, range: TimeRange): boolean {
+  const { kind } = aggregation;
+  if (kind === "terms") return aggregation.aggs.length === 0;
+  if (kind === "count") return aggregation.field === undefined;
+  if (kind !== "histogram") return true;
+  return aggregation.aggs.length === 0 && aggregation.field === "timestamp" && hasFewSteps(range, aggregation.interval);
+}
+
+function hasFewSteps({ fromMs, toMs }: TimeRange, interval: number): boolean {
+  return fromMs !== undefined && toMs !== undefined && (toMs - fromMs) / interval + 1 < HISTOGRAM_BUCKETS_MAX;
+}
 
 export async function aggregateEvents(
   aggs: Aggregations,
@@ -100,9 +116,9 @@ function hasField(field: string): Query {
 async function inner(
   { aggs }: AggregationOf<"terms" | "histogram">,
   query: Query,
-  { view, platform, path }: AggregationScope,
+  { view, platform, path, range }: AggregationScope,
 ): Promise<Record<string, AggregationResult>> {
-  return aggs.length === 0 ? {} : aggregateEvents(aggs, { view, query, platform }, `${path}.aggs`);
+  return aggs.length === 0 ? {} : aggregateEvents(aggs, { view, query, platform, range }, `${path}.aggs`);
 }
 
 async function numbersOf(
@@ -157,25 +173,9 @@ interface FilledBucket {
   readonly query: Query;
 }
 
-async function timeBuckets(
-  interval: number,
-  { view, query, path }: AggregationScope,
-): Promise<Map<number, FilledBucket>> {
-  const edges = await view({
-    query,
-    size: 0,
-    track_total_hits: true,
-    aggs: { min: { min: { field: "timestamp" } }, max: { max: { field: "timestamp" } } },
-  });
-  if (totalOf(edges) === 0) return new Map();
-  const [min, max] = [edges.aggregations!["min"]!.value!, edges.aggregations!["max"]!.value!];
-  // Refuses what OpenSearch would have too many buckets for.
-  if (Math.floor(max / interval) - Math.floor(min / interval) >= HISTOGRAM_BUCKETS_MAX)
-    fillBuckets(
-      new Map([Math.floor(min / interval), Math.floor(max / interval)].map((step) => [step, 1])),
-      { interval, isTime: true },
-      path,
-    );
+async function timeBuckets(interval: number, scope: AggregationScope): Promise<Map<number, FilledBucket>> {
+  const { view, query, range } = scope;
+  if (!hasFewSteps(range, interval)) await refuseManySteps(interval, scope);
   const { aggregations } = await view({
     query,
     size: 0,
@@ -183,7 +183,7 @@ async function timeBuckets(
     aggs: { steps: { date_histogram: { field: "timestamp", fixed_interval: `${interval}ms`, min_doc_count: 1 } } },
   });
   return new Map(
-    (aggregations!["steps"]!.buckets ?? []).map(({ key, doc_count: count }) => {
+    (aggregations?.["steps"]?.buckets ?? []).map(({ key, doc_count: count }) => {
       const from = Number(key);
       return [
         from / interval,
@@ -191,6 +191,24 @@ async function timeBuckets(
       ];
     }),
   );
+}
+
+/** Refuses what OpenSearch would have too many buckets for. */
+async function refuseManySteps(interval: number, { view, query, path }: AggregationScope): Promise<void> {
+  const edges = await view({
+    query,
+    size: 0,
+    track_total_hits: true,
+    aggs: { min: { min: { field: "timestamp" } }, max: { max: { field: "timestamp" } } },
+  });
+  if (totalOf(edges) === 0) return;
+  const [min, max] = [edges.aggregations!["min"]!.value!, edges.aggregations!["max"]!.value!];
+  if (Math.floor(max / interval) - Math.floor(min / interval) >= HISTOGRAM_BUCKETS_MAX)
+    fillBuckets(
+      new Map([Math.floor(min / interval), Math.floor(max / interval)].map((step) => [step, 1])),
+      { interval, isTime: true },
+      path,
+    );
 }
 
 async function numberBuckets(

@@ -2,10 +2,13 @@ import type { TimeRange } from "../../model/query.ts";
 import { listDailyIndices } from "./daily-index.ts";
 import type { EventSource } from "./event-documents.ts";
 import { ALL, type Query } from "./event-query.ts";
+import { StoreUnavailable } from "../ports/store-errors.ts";
 import type { OpenSearchClient, RequestKind } from "./opensearch-client.ts";
 import { describeCause, toStoreError, type OpenSearchCause } from "./opensearch-errors.ts";
+import type { StoredDays, UnreadableDays } from "./stored-days.ts";
 
-// Searches over the events.
+// Searches over the events. A day that is closed or lacks a shard is left out of an answer, and is among the missing days that
+// the store reports with it; otherwise one damaged day would make all others useless.
 
 export interface EventHit {
   readonly _id: string;
@@ -50,33 +53,70 @@ const WHOLE = { allow_partial_search_results: false };
 /** More names would not fit into the address of a request. */
 const NAMED_INDICES_MAX = 60;
 const POINT_IN_TIME_MINUTES = 5;
+/** How often a search starts over because other days than before cannot be read. */
+const CHANGES_MAX = 5;
+const PAGE_EVENTS_MAX = 5000;
 /** Searches in one request. */
 const SEARCHES_MAX = 64;
 const NO_EVENTS: EventAnswer = { hits: { total: { value: 0 }, hits: [] } };
+const NONE_LEFT: UnreadableDays = { indices: new Set(), open: [] };
+/** A closed day fails the request, unless it is known to be left out. */
+const expanded = ({ indices }: UnreadableDays) => ({ expand_wildcards: indices.size === 0 ? "open,closed" : "open" });
 /** Newest first. */
 export const NEWEST_FIRST = [{ timestamp: "desc" }, { id: "desc" }] as const;
 
 export class EventSearch {
   readonly #client: OpenSearchClient;
   readonly #name: string;
+  readonly #days: StoredDays;
   readonly #signal: AbortSignal | undefined;
   readonly #kind: RequestKind = { operation: "search", isQuery: true };
 
-  constructor(client: OpenSearchClient, name: string, signal?: AbortSignal) {
+  constructor(client: OpenSearchClient, name: string, days: StoredDays, signal?: AbortSignal) {
     this.#client = client;
     this.#name = name;
+    this.#days = days;
     this.#signal = signal;
   }
 
-  /** Searches all days. A range of time skips the shards that lie outside, and a closed index is a failure. */
+  /** Searches all days. A range of time skips the shards that lie outside. */
   all(body: EventSearchBody): Promise<EventAnswer> {
-    return this.#client.send(this.#kind, {
-      method: "POST",
-      path: `/${this.#name}-2*/_search`,
-      query: { ...WHOLE, expand_wildcards: "open,closed", allow_no_indices: true },
-      body,
-      signal: this.#signal,
-    });
+    return this.#onReadableDays((left) =>
+      this.#client.send(this.#kind, {
+        method: "POST",
+        path: `/${this.#without(left)}/_search`,
+        query: { ...WHOLE, ...expanded(left), allow_no_indices: true },
+        body,
+        signal: this.#signal,
+      }),
+    );
+  }
+
+  /**
+   * Asks all days, each of which has to answer. If they cannot, asks those that can be read: they must be the same before and
+   * after, so that the days that the store reports as missing are those that the answer lacks.
+   */
+  async #onReadableDays<T>(ask: (left: UnreadableDays) => Promise<T>): Promise<T> {
+    let left = this.#days.mayLackDays ? await this.#days.unreadable() : NONE_LEFT;
+    for (let change = 0; left.open.length <= NAMED_INDICES_MAX && change < CHANGES_MAX; change++) {
+      const before = left.indices;
+      const isSame = (now: UnreadableDays) => now.indices.symmetricDifference(before).size === 0;
+      try {
+        const answer = await ask(left);
+        if (before.size === 0) return answer;
+        left = await this.#days.unreadable();
+        if (isSame(left)) return answer;
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable)) throw error;
+        left = await this.#days.unreadable();
+        if (isSame(left)) throw error;
+      }
+    }
+    throw toStoreError({ failure: "no_shard", detail: `${left.open.length} days` }, undefined, true);
+  }
+
+  #without({ open }: UnreadableDays): string {
+    return [`${this.#name}-2*`, ...open.map((index) => `-${index}`)].join(",");
   }
 
   async count(query: Query): Promise<number> {
@@ -94,22 +134,9 @@ export class EventSearch {
   }
 
   async openPoint(range: TimeRange): Promise<{ view: EventView; close: () => void }> {
-    const names = await this.#namesIn(range);
     const keepAlive = `${POINT_IN_TIME_MINUTES}m`;
-    const answer = await this.#client.send<{ pit_id?: string; error?: OpenSearchCause }>(this.#kind, {
-      method: "POST",
-      path: `/${names || `${this.#name}-2*`}/_search/point_in_time`,
-      query: { keep_alive: keepAlive, allow_partial_pit_creation: false },
-      signal: this.#signal,
-      // What OpenSearch answers if there is no index.
-      ignore: [400],
-    });
-    const id = answer.pit_id;
-    if (id === undefined) {
-      const indices = await listDailyIndices(this.#client, this.#name, range, this.#signal);
-      if (indices.length === 0) return { view: async () => NO_EVENTS, close: () => undefined };
-      throw toStoreError(describeCause(answer.error ?? {}, 400), answer.error, true);
-    }
+    const id = await this.#onReadableDays((left) => this.#createPoint(range, left, keepAlive));
+    if (id === null) return { view: async () => NO_EVENTS, close: () => undefined };
     const batch = new SearchBatch((bodies) =>
       this.#many(bodies.map((body) => ({ ...body, pit: { id, keep_alive: keepAlive } }))),
     );
@@ -124,11 +151,30 @@ export class EventSearch {
     };
   }
 
-  /** The indices of a range; an empty text for all, or if there are none. */
-  async #namesIn(range: TimeRange): Promise<string> {
-    if (range.fromMs === undefined && range.toMs === undefined) return "";
+  /** Null if there is no day to read. */
+  async #createPoint(range: TimeRange, left: UnreadableDays, keepAlive: string): Promise<string | null> {
+    const names = await this.#namesIn(range, left);
+    if (names === "") return null;
+    const answer = await this.#client.send<{ pit_id?: string; error?: OpenSearchCause }>(this.#kind, {
+      method: "POST",
+      path: `/${names}/_search/point_in_time`,
+      query: { keep_alive: keepAlive, allow_partial_pit_creation: false, ...expanded(left) },
+      signal: this.#signal,
+      // What OpenSearch answers if there is no index, or a closed one.
+      ignore: [400],
+    });
+    if (answer.pit_id !== undefined) return answer.pit_id;
     const indices = await listDailyIndices(this.#client, this.#name, range, this.#signal);
-    return indices.length > NAMED_INDICES_MAX ? "" : indices.map(({ index }) => index).join(",");
+    if (indices.every(({ index }) => left.indices.has(index))) return null;
+    throw toStoreError(describeCause(answer.error ?? {}, 400), answer.error, true);
+  }
+
+  /** The readable indices of a range, or a pattern of all; an empty text if there are none. */
+  async #namesIn(range: TimeRange, left: UnreadableDays): Promise<string> {
+    if (range.fromMs === undefined && range.toMs === undefined) return this.#without(left);
+    const all = await listDailyIndices(this.#client, this.#name, range, this.#signal);
+    const indices = all.filter(({ index }) => !left.indices.has(index));
+    return indices.length > NAMED_INDICES_MAX ? this.#without(left) : indices.map(({ index }) => index).join(",");
   }
 
   async #many(bodies: readonly EventSearchBody[]): Promise<EventAnswer[]> {
@@ -207,15 +253,23 @@ export function textOf({ _source }: EventHit): string {
   return _source!.text;
 }
 
+export interface PageOptions {
+  /** Events in a page. */
+  readonly size: number;
+  /** Pages grow to about this many characters of events, so that there are fewer of them. */
+  readonly charactersMax?: number | undefined;
+  readonly sort?: readonly object[];
+  readonly body?: object;
+}
+
 /** Reads all matching events, in pages. */
 export async function* pagesOf(
   view: EventView,
   query: Query,
-  options: { readonly size: number; readonly sort?: readonly object[]; readonly body?: object },
+  { size: firstSize, charactersMax, sort = NEWEST_FIRST, body }: PageOptions,
 ): AsyncGenerator<readonly EventHit[]> {
-  const { size, sort = NEWEST_FIRST, body } = options;
   let after: EventHit["sort"];
-  for (;;) {
+  for (let size = firstSize; ;) {
     const { hits } = await view({
       query: query ?? ALL,
       size,
@@ -227,5 +281,13 @@ export async function* pagesOf(
     if (hits.hits.length > 0) yield hits.hits;
     if (hits.hits.length < size) return;
     after = hits.hits.at(-1)!.sort!;
+    if (charactersMax !== undefined) size = nextSize(size, hits.hits, charactersMax);
   }
+}
+
+/** A page twice as large, unless its events would be too long. */
+function nextSize(size: number, hits: readonly EventHit[], charactersMax: number): number {
+  const longest = hits.reduce((most, hit) => Math.max(most, textOf(hit).length), 1);
+  const fitting = Math.floor(charactersMax / longest);
+  return Math.max(1, Math.min(2 * size, PAGE_EVENTS_MAX, fitting));
 }

@@ -28,7 +28,7 @@ export async function askOnce<T>(
   if (whole.isOpen) return test();
   const undecided = { filter: not(whole.must) };
   const checked: EventView = async (body) => {
-    const answer = await view({ ...body, aggs: { undecided } });
+    const answer = await view({ ...body, aggs: { ...(body["aggs"] as object | undefined), undecided } });
     if ((answer.aggregations?.["undecided"]?.doc_count ?? 0) > 0) throw new EventsUndecided();
     return answer;
   };

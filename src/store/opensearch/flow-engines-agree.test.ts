@@ -6,6 +6,7 @@ import { flowRowsOf, type FlowRow } from "../../model/flow-rows.ts";
 import { FLOW_SORTS, MEASURES, SPLITS, TALKER_DIMENSIONS, type Flow } from "../../model/flow-query.ts";
 import type { FlowEngine } from "../ports/flow-engine.ts";
 import type { StoreUnderTest } from "../testing/contract.ts";
+import { RUNS_SHARE } from "../../../test/cluster/shared-opensearch.ts";
 import { openUnderTest } from "../embedded/embedded-store.fixture.ts";
 import { openFlowsUnderTest, withOpenSearch, type FlowsUnderTest } from "./opensearch-store.fixture.ts";
 
@@ -119,7 +120,7 @@ await withOpenSearch("flows in OpenSearch and in the embedded store", (url) => {
         );
         expect(actual).toEqual(expected);
       }),
-      { numRuns: 25 },
+      { numRuns: Math.ceil(50 * RUNS_SHARE) },
     );
   });
 

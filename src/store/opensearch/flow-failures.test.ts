@@ -115,6 +115,27 @@ await withOpenSearch("flows while OpenSearch fails", (url) => {
     await again.client.close();
   });
 
+  test("days that another node creates and removes are in the next answer, or no longer", async () => {
+    const day = START + 15 * DAY_MS;
+    const range = { fromMs: day, toMs: day + 3 * DAY_MS };
+    const query = { filter: range, dimension: "src", by: "bytes", limit: 5 } as const;
+    const answers = async () => {
+      const [talker] = await opened.flows.topTalkers(query);
+      return [(await opened.flows.list(range, NEWEST, 0, 1)).total, talker?.flowCount];
+    };
+    const other = await openFlowsUnderTest(url, { prefix: opened.prefix });
+    expect(await answers()).toEqual([0, undefined]);
+    await opened.flows.append(rows(1, day), "own");
+    expect(await answers()).toEqual([1, 1]);
+    await other.flows.append(rows(2, day + DAY_MS), "other");
+    expect(await answers()).toEqual([3, 3]);
+    await other.client.send({ operation: "test" }, { method: "DELETE", path: `/${indexOf(day)}` });
+    expect(await answers()).toEqual([2, 2]);
+    await other.client.send({ operation: "test" }, { method: "DELETE", path: `/${indexOf(day + DAY_MS)}` });
+    expect(await answers()).toEqual([0, undefined]);
+    await other.client.close();
+  });
+
   test("a closed day fails questions about it, and no others", async () => {
     const day = START + 20 * DAY_MS;
     await opened.flows.append(rows(2, day), "closed");

@@ -75,20 +75,21 @@ export interface GroupRanking {
 
 /** The groups with the highest sums; ties are ranked by key. */
 export async function topFlowGroups(ranking: GroupRanking): Promise<RankedGroup[]> {
-  const { search, filter, grouping, by, limit } = ranking;
+  const { grouping, by, limit } = ranking;
   const highest = (groups: RankedGroup[]) => groups.sort(byRank(by)).slice(0, limit);
   // No shard has more groups than it would return.
   if (grouping.valuesMax !== undefined) return highest(await readGroups(ranking, { size: grouping.valuesMax }));
-  const indices = await search.indices(filter);
-  const shards = indices.flatMap(({ index, shards: count }) =>
-    Array.from({ length: count }, (_, shard): FlowShard => ({ index, shard })),
-  );
-  if (shards.length === 0 || limit === 0) return [];
+  if (limit === 0) return [];
   let rankings: ShardRanking[] = [];
-  for (let size = Math.max(FIRST_GROUPS, 2 * limit); ; size *= DEEPER) {
-    const unfinished =
-      rankings.length === 0 ? shards : rankings.flatMap((one) => (one.restMax === null ? [] : [one.shard]));
-    const found = size > GROUPS_MAX ? undefined : await rankShards(ranking, unfinished, size);
+  const firstSize = Math.max(FIRST_GROUPS, 2 * limit);
+  for (let size = firstSize; ; size *= DEEPER) {
+    const unfinished = rankings.flatMap((one) => (one.restMax === null ? [] : [one.shard]));
+    const found =
+      size > GROUPS_MAX
+        ? undefined
+        : size > firstSize
+          ? await rankShards(ranking, unfinished, size)
+          : await rankShards(ranking, undefined, size);
     // Too many groups tie, or a counter is larger than those that OpenSearch compares.
     if (found === undefined) return topOfAll(ranking);
     rankings = [...rankings.filter(({ restMax }) => restMax === null), ...found];
@@ -143,13 +144,13 @@ function addShards(
   return reader.isRounded ? undefined : groups;
 }
 
-/** The highest groups of each shard; undefined if a counter is too large for OpenSearch to rank. */
+/** The highest groups of these shards, or of all; undefined if a counter is too large for OpenSearch to rank. */
 async function rankShards(
   { search, filter, grouping: { field }, by }: GroupRanking,
-  shards: readonly FlowShard[],
+  some: readonly FlowShard[] | undefined,
   size: number,
 ): Promise<ShardRanking[] | undefined> {
-  const answers = await search.perShard(shards, {
+  const body = {
     size: 0,
     track_total_hits: false,
     query: flowQuery(filter),
@@ -160,7 +161,10 @@ async function rankShards(
       },
       over: { value_count: { field: `${by}_over` } },
     },
-  });
+  };
+  const { shards, answers } = some
+    ? { shards: some, answers: await search.perShard(some, body) }
+    : await search.perShardOf(filter, body);
   if (answers.some((answer) => answer && valueOf(answer.aggregations as unknown as SumBucket, "over") > 0))
     return undefined;
   return answers.map((answer, nth) => {

@@ -68,11 +68,16 @@ async function openParts(options: OpenSearchDataOptions, opened: OpenedParts): P
   const names = { events: eventsName(indexPrefix), flows: flowsName(indexPrefix) };
   const eventShards = new EventShards(client, names.events);
   const sequencer = new ArrivalSequencer({ shards: eventShards, arrivals, now, registry, log });
+  const days = {
+    events: new StoredDays(client, "events", names.events),
+    flows: new StoredDays(client, "flows", names.flows),
+  };
   const shared = { client, indexPrefix, shards, replicas, log };
   const events = await openOpenSearchEvents({
     ...shared,
     platform,
     arrivals: new EventArrivals({ shards: eventShards, arrivals, onStored: () => sequencer.request() }),
+    days: days.events,
     noteEvents,
     now,
   });
@@ -86,10 +91,6 @@ async function openParts(options: OpenSearchDataOptions, opened: OpenedParts): P
     work: (lease, signal) => sequencer.run(lease, signal),
   });
   opened.add(() => role.close());
-  const days = {
-    events: new StoredDays(client, "events", names.events),
-    flows: new StoredDays(client, "flows", names.flows),
-  };
   const space = cached(SPACE_MS, () => client.space(`${names.events}-2*,${names.flows}-2*`));
   return {
     events,

@@ -4,6 +4,7 @@ import { parseExact } from "../../lib/exact-json.ts";
 import { DAY_MS } from "../../lib/time.ts";
 import type { Event, EventDraft, JsonObject } from "../../model/event.ts";
 import type { EventEngine } from "../ports/event-engine.ts";
+import { RUNS_SHARE } from "../../../test/cluster/shared-opensearch.ts";
 import { openUnderTest } from "../embedded/embedded-store.fixture.ts";
 import { conditions, drafts } from "../testing/arbitrary-events.ts";
 import { sampleAggregations, SAMPLE_FIELDS } from "../testing/reference-queries.ts";
@@ -13,7 +14,7 @@ import { openEventsUnderTest, withEventEngines } from "./opensearch-events.fixtu
 
 const START = Date.UTC(2026, 5, 10);
 const DAYS = 4;
-const OPERATIONS = 120;
+const OPERATIONS = Math.ceil(200 * RUNS_SHARE);
 
 const time = fc.integer({ min: START, max: START + DAYS * DAY_MS });
 const ranges = fc.oneof(
@@ -123,7 +124,7 @@ function operations(): Operation[] {
     { weight: 1, arbitrary: entities },
     { weight: 1, arbitrary: fields },
   );
-  const half = (seed: number) => fc.sample(any, { seed, numRuns: OPERATIONS / 2 });
+  const half = (seed: number) => fc.sample(any, { seed, numRuns: Math.ceil(OPERATIONS / 2) });
   return [...fc.sample(append, { seed: 3, numRuns: 3 }), ...half(17), ...fc.sample(remove, 1), ...half(19)];
 }
 

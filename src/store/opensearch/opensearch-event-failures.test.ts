@@ -1,7 +1,7 @@
 import { createServer, connect, type AddressInfo, type Socket } from "node:net";
 import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { startOfDay } from "../../lib/time.ts";
+import { DAY_MS, startOfDay } from "../../lib/time.ts";
 import type { Condition } from "../../model/condition.ts";
 import type { Event, EventDraft } from "../../model/event.ts";
 import { StoreUnavailable } from "../ports/store-errors.ts";
@@ -115,6 +115,60 @@ await withEventEngines("failures of OpenSearch while events are stored", (url) =
       const refused = store({ timestampMs });
       await expect(refused).rejects.toBeInstanceOf(StoreUnavailable);
       await expect(refused).rejects.toThrow(index);
+    });
+  });
+
+  describe("a day that cannot be read", () => {
+    const OLD = DAY - 30 * DAY_MS;
+    const indexOf = (ms: number) => dailyIndexName(`${node.prefix}-events`, ms);
+    const here = equals("type", "here");
+    const terms = [{ name: "users", aggregation: { kind: "terms", field: "raw.user", size: 5, aggs: [] } as const }];
+    const answers = async (range: { fromMs?: number } = {}) => {
+      const listed = await node.events.list({ type: "here", ...range }, { mode: "page", page: 1, size: 10 });
+      const missing = (await node.days.missing(range)).map(({ day, rows }) => [day, rows]);
+      const found = await node.events.search({ condition: here, ...range, sort: [], limit: 10, aggs: terms });
+      const scanned: string[] = [];
+      for await (const texts of node.events.scan({ condition: here, ...range }, new AbortController().signal))
+        scanned.push(...texts);
+      return { counts: [listed.total, found.total, scanned.length], missing };
+    };
+    beforeAll(async () => {
+      for (const timestampMs of [OLD, OLD + DAY_MS, DAY])
+        await store({ type: "here", raw: { user: "ada" }, timestampMs });
+    });
+
+    test("because it is closed is left out and reported, and back once it is open", async () => {
+      expect(await answers()).toEqual({ counts: [3, 3, 3], missing: [] });
+      await node.client.send({ operation: "test" }, { method: "POST", path: `/${indexOf(OLD)}/_close` });
+      const withoutIt = { counts: [2, 2, 2], missing: [[OLD, 1]] };
+      expect(await answers()).toEqual(withoutIt);
+      expect(await answers({ fromMs: OLD })).toEqual(withoutIt);
+      expect(await answers({ fromMs: OLD + DAY_MS })).toEqual({ counts: [2, 2, 2], missing: [] });
+      expect((await node.events.entities({ search: "ada", fromMs: OLD, toMs: DAY + 1, limit: 5 })).isComplete).toBe(
+        true,
+      );
+      expect((await node.events.fields({ type: "here" })).total).toBe(2);
+      await node.client.send({ operation: "test" }, { method: "POST", path: `/${indexOf(OLD)}/_open` });
+      await expect.poll(() => answers()).toEqual({ counts: [3, 3, 3], missing: [] });
+    });
+
+    test("because no node has its shard is left out and reported, beside one that is closed", async () => {
+      const red = OLD + 2 * DAY_MS;
+      const settings = { "index.routing.allocation.require._name": "nobody", number_of_replicas: 0 };
+      const query = { wait_for_active_shards: 0 };
+      const kind = { operation: "test" };
+      await node.client.send(kind, { method: "PUT", path: `/${indexOf(red)}`, query, body: { settings } });
+      expect(await answers()).toEqual({ counts: [3, 3, 3], missing: [[red, 0]] });
+      await node.client.send(kind, { method: "POST", path: `/${indexOf(OLD)}/_close` });
+      expect(await answers()).toEqual({
+        counts: [2, 2, 2],
+        missing: [
+          [OLD, 1],
+          [red, 0],
+        ],
+      });
+      await node.client.send(kind, { method: "DELETE", path: `/${indexOf(red)},${indexOf(OLD)}` });
+      expect(await answers()).toEqual({ counts: [2, 2, 2], missing: [] });
     });
   });
 

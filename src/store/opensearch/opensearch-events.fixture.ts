@@ -2,7 +2,7 @@ import pino from "pino";
 import { Registry } from "prom-client";
 import { describe } from "vitest";
 import { postgresPrograms } from "../../../test/cluster/postgres.ts";
-import { ownPrefix, sharedOpenSearch } from "../../../test/cluster/shared-opensearch.ts";
+import { ownPrefix, RUNS_SHARE, sharedOpenSearch } from "../../../test/cluster/shared-opensearch.ts";
 import { testDatabase } from "../../../test/cluster/test-database.ts";
 import { OpenedParts } from "../../lib/opened-parts.ts";
 import { openUnderTest } from "../embedded/embedded-store.fixture.ts";
@@ -16,6 +16,7 @@ import { EventArrivals } from "./event-arrivals.ts";
 import { EventShards } from "./event-shards.ts";
 import { OpenSearchClient, type OpenSearchConnection } from "./opensearch-client.ts";
 import { eventsName, openOpenSearchEvents, type OpenSearchEvents } from "./opensearch-events.ts";
+import { StoredDays } from "./stored-days.ts";
 
 // Stores under test whose events are in a real OpenSearch, and the order of their arrival in a real PostgreSQL.
 
@@ -33,6 +34,7 @@ export async function withEventEngines(name: string, tests: (url: string) => voi
 
 export interface EventsUnderTest {
   readonly events: OpenSearchEvents;
+  readonly days: StoredDays;
   readonly client: OpenSearchClient;
   readonly registry: Registry;
   readonly prefix: string;
@@ -64,8 +66,10 @@ export async function openEventsUnderTest(url: string, options: EventsUnderTestO
   const arrivals = postgresArrivals(database, listener);
   const eventShards = new EventShards(client, eventsName(prefix));
   const sequencer = new ArrivalSequencer({ shards: eventShards, arrivals, now, registry, log });
+  const days = new StoredDays(client, "events", eventsName(prefix));
   const events = await openOpenSearchEvents({
     client,
+    days,
     indexPrefix: prefix,
     platform: "platform",
     shards,
@@ -87,6 +91,7 @@ export async function openEventsUnderTest(url: string, options: EventsUnderTestO
   }
   return {
     events,
+    days,
     client,
     registry,
     prefix,
@@ -103,22 +108,24 @@ export async function openEventsUnderTest(url: string, options: EventsUnderTestO
 }
 
 /** The embedded store with its events replaced. */
-export const openWithEvents =
-  (url: string, shards: number): OpenStoreUnderTest =>
-  async (now) => {
-    const embedded = await openUnderTest(now);
-    let opened = await openEventsUnderTest(url, { shards, now });
-    return {
-      store: { ...embedded.store, events: opened.events },
-      reopen: async () => {
-        const { prefix, database } = opened;
-        await opened.close();
-        opened = await openEventsUnderTest(url, { shards, now, prefix, database });
-        return { ...(await embedded.reopen()), events: opened.events };
-      },
-      end: async () => {
-        await opened.end();
-        await embedded.end();
-      },
-    };
-  };
+export const openWithEvents = (url: string, shards: number): OpenStoreUnderTest =>
+  Object.assign(
+    async (now: () => number) => {
+      const embedded = await openUnderTest(now);
+      let opened = await openEventsUnderTest(url, { shards, now });
+      return {
+        store: { ...embedded.store, events: opened.events },
+        reopen: async () => {
+          const { prefix, database } = opened;
+          await opened.close();
+          opened = await openEventsUnderTest(url, { shards, now, prefix, database });
+          return { ...(await embedded.reopen()), events: opened.events };
+        },
+        end: async () => {
+          await opened.end();
+          await embedded.end();
+        },
+      };
+    },
+    { runsShare: RUNS_SHARE },
+  );

@@ -6,7 +6,7 @@ import type { EntityMatches, EntityQuery } from "../../model/entity-query.ts";
 import type { Event } from "../../model/event.ts";
 import { isTopField } from "../../model/field.ts";
 import type { Position, TextPage } from "../../model/page.ts";
-import type { SearchQuery, TimeRange } from "../../model/query.ts";
+import type { SearchQuery, SortKey, TimeRange } from "../../model/query.ts";
 import type {
   Amendment,
   Arrival,
@@ -24,7 +24,7 @@ import { QueryRefused } from "../ports/store-errors.ts";
 import { QueryLanes, type Lane } from "../queries/query-lanes.ts";
 import { searchableEvent, textMatcher } from "../search/text-matcher.ts";
 import { listDailyIndices } from "./daily-index.ts";
-import { aggregateEvents } from "./event-aggregations.ts";
+import { aggregateEvents, takesOneSearch } from "./event-aggregations.ts";
 import type { EventArrivals } from "./event-arrivals.ts";
 import { boundsOf } from "./event-condition.ts";
 import { eventTemplate, tokenTerm } from "./event-documents.ts";
@@ -37,14 +37,18 @@ import { EventStore, TOKEN_MS } from "./event-store.ts";
 import { wordBounds } from "./event-text-search.ts";
 import { askOnce, exactQuery } from "./exact-events.ts";
 import { putIndexTemplate } from "./index-template.ts";
+import { NeedsFurtherSearch, oneSearch } from "./one-search.ts";
 import type { OpenSearchClient } from "./opensearch-client.ts";
+import type { StoredDays } from "./stored-days.ts";
 
 // The events in OpenSearch: one index for each UTC day of the events' own times.
 
 const QUERY_MS_MAX = 30_000;
 /** OpenSearch returns no page beyond this; a later one is reached in steps. */
 const WINDOW_EVENTS = 10_000;
+/** Of the first page of a scan; later ones have as many events as make up so many characters. */
 const SCAN_EVENTS = 250;
+const SCAN_CHARACTERS = 2_000_000;
 const TOKENS_PER_ANSWER = 5000;
 /** How long a stored event waits until reads see it. */
 const REFRESH_MS = 200;
@@ -58,6 +62,8 @@ export interface OpenSearchEventsOptions {
   readonly shards: number;
   readonly replicas: number;
   readonly arrivals: EventArrivals;
+  /** Of the same indices: reports the days that answers lack. */
+  readonly days: StoredDays;
   /** Called before events are stored. */
   readonly noteEvents?: ((events: readonly NewEvent[]) => Promise<void> | undefined) | undefined;
   readonly log: Logger;
@@ -82,16 +88,18 @@ export class OpenSearchEvents implements EventEngine {
   readonly #now: () => number;
   readonly #events: EventStore;
   readonly #arrivals: EventArrivals;
+  readonly #days: StoredDays;
   readonly #noteEvents: OpenSearchEventsOptions["noteEvents"];
   readonly #lanes = new QueryLanes();
 
   constructor(options: OpenSearchEventsOptions) {
-    const { client, indexPrefix, platform, arrivals, noteEvents, log, now = Date.now } = options;
+    const { client, indexPrefix, platform, arrivals, days, noteEvents, log, now = Date.now } = options;
     this.#client = client;
     this.#name = eventsName(indexPrefix);
     this.#platform = platform;
     this.#now = now;
     this.#arrivals = arrivals;
+    this.#days = days;
     this.#noteEvents = noteEvents;
     this.#events = new EventStore({ client, name: this.#name, now, log });
   }
@@ -118,7 +126,7 @@ export class OpenSearchEvents implements EventEngine {
 
   async findByToken(token: string): Promise<StoredEvent | undefined> {
     const query = both(term("token", tokenTerm(token)), this.#withinTokenTime());
-    const { hits } = await new EventSearch(this.#client, this.#name).all({
+    const { hits } = await new EventSearch(this.#client, this.#name, this.#days).all({
       query,
       size: 1,
       sort: [{ arrived: "desc" }],
@@ -130,7 +138,7 @@ export class OpenSearchEvents implements EventEngine {
 
   async findByTokens(token: string): Promise<ReadonlyMap<number, string>> {
     const query = both(term("token_batch", tokenTerm(token)), this.#withinTokenTime());
-    const search = new EventSearch(this.#client, this.#name);
+    const search = new EventSearch(this.#client, this.#name, this.#days);
     const found = new Map<number, string>();
     const body = { _source: false, docvalue_fields: ["id", "token_number"] };
     const pages = pagesOf((asked) => search.all(asked), query, {
@@ -178,22 +186,31 @@ export class OpenSearchEvents implements EventEngine {
       const bounds = boundsOf(condition);
       // One more than requested shows whether there is a next page.
       const wanted = limit === 0 ? 0 : limit + 1;
-      const inParts = () =>
-        search.atOnePoint(query, async (view) => {
-          const exact = await exactQuery(view, scope, bounds, compileCondition(condition));
-          const [total, found, aggregations] = await Promise.all([
-            view({ query: exact, size: 0, track_total_hits: true }).then(totalOf),
-            sortedEvents(view, exact, sort, after, wanted),
-            aggregateEvents(aggs, { view, query: exact, platform: this.#platform }),
-          ]);
-          return { total, ...firstOf(found, limit), aggregations };
-        });
-      if (aggs.length > 0 || !sort.every(({ field }) => isTopField(field))) return inParts();
+      const hasTopSort = sort.every(({ field }) => isTopField(field));
       const ask = async (view: EventView, exact: Query): Promise<SearchResult> => {
-        const { total, events } = await readSorted(view, exact, sort, after, wanted);
-        return { total, ...firstOf(events, limit), aggregations: {} };
+        const [{ total, events }, aggregations] = await Promise.all([
+          hasTopSort ? readSorted(view, exact, sort, after, wanted) : readInParts(view, exact, sort, after, wanted),
+          aggregateEvents(aggs, { view, query: exact, platform: this.#platform, range: query }),
+        ]);
+        return { total, ...firstOf(events, limit), aggregations };
       };
-      return askOnce((body) => search.all(body), scope, bounds, ask, inParts);
+      const inParts = () =>
+        search.atOnePoint(query, async (view) =>
+          ask(view, await exactQuery(view, scope, bounds, compileCondition(condition))),
+        );
+      if (!hasTopSort || !aggs.every(({ aggregation }) => takesOneSearch(aggregation, query))) return inParts();
+      try {
+        return await askOnce(
+          oneSearch((body) => search.all(body)),
+          scope,
+          bounds,
+          ask,
+          inParts,
+        );
+      } catch (error) {
+        if (error instanceof NeedsFurtherSearch) return inParts();
+        throw error;
+      }
     });
   }
 
@@ -209,13 +226,14 @@ export class OpenSearchEvents implements EventEngine {
     if (signal.aborted) return;
     const matches = compileCondition(query.condition);
     const bounds = withPartial(boundsOf(query.condition));
-    const search = new EventSearch(this.#client, this.#name, signal);
+    const search = new EventSearch(this.#client, this.#name, this.#days, signal);
     const sort = [{ timestamp: "asc" }, { id: "asc" }];
     try {
       const point = await search.openPoint(query);
       try {
         for await (const hits of pagesOf(point.view, both(rangeQuery(query), bounds.may), {
           size: SCAN_EVENTS,
+          charactersMax: SCAN_CHARACTERS,
           sort,
         })) {
           const texts = hits.map(textOf);
@@ -298,7 +316,7 @@ export class OpenSearchEvents implements EventEngine {
         const timedOut = new QueryRefused("from", `took longer than ${QUERY_MS_MAX / 1000} s: narrow the time range`);
         const timer = setTimeout(() => stop.abort(timedOut), QUERY_MS_MAX);
         try {
-          return await ask(new EventSearch(this.#client, this.#name, stop.signal), stop.signal);
+          return await ask(new EventSearch(this.#client, this.#name, this.#days, stop.signal), stop.signal);
         } finally {
           clearTimeout(timer);
         }
@@ -317,6 +335,20 @@ function firstOf(found: readonly SortedEvent[], limit: number): Pick<SearchResul
     items: items.map(({ text }) => text),
     nextCursor: limit > 0 && found.length > limit ? items.at(-1)!.event.id : null,
   };
+}
+
+async function readInParts(
+  view: EventView,
+  query: Query,
+  sort: readonly SortKey[],
+  after: Event | undefined,
+  limit: number,
+): Promise<{ total: number; events: SortedEvent[] }> {
+  const [total, events] = await Promise.all([
+    view({ query, size: 0, track_total_hits: true }).then(totalOf),
+    sortedEvents(view, query, sort, after, limit),
+  ]);
+  return { total, events };
 }
 
 /** A page of a list, newest first. */

@@ -20,7 +20,7 @@ import { dailyIndexName, listDailyIndices } from "./daily-index.ts";
 import { FlowDocuments, flowTemplate } from "./flow-documents.ts";
 import { pageOfFlows, type FlowPage } from "./flow-pages.ts";
 import { groupingOf, topFlowGroups } from "./flow-ranking.ts";
-import { FlowSearch } from "./flow-search.ts";
+import { FlowSearch, type KnownFlowDays } from "./flow-search.ts";
 import { flowTimeseries } from "./flow-series.ts";
 import { putIndexTemplate } from "./index-template.ts";
 import type { OpenSearchClient } from "./opensearch-client.ts";
@@ -59,6 +59,7 @@ export class OpenSearchFlows implements FlowEngine {
   readonly #name: string;
   readonly #log: Logger;
   readonly #lanes = new QueryLanes();
+  readonly #days: KnownFlowDays = { indices: [], listedAt: -Infinity };
   #batchesInFlight = 0;
 
   constructor(client: OpenSearchClient, name: string, log: Logger) {
@@ -194,7 +195,7 @@ export class OpenSearchFlows implements FlowEngine {
         const timedOut = new QueryRefused("from", `took longer than ${QUERY_MS_MAX / 1000} s: narrow the time range`);
         const timer = setTimeout(() => stop.abort(timedOut), QUERY_MS_MAX);
         try {
-          return await ask(new FlowSearch(this.#client, this.#name, stop.signal));
+          return await ask(new FlowSearch(this.#client, this.#name, this.#days, stop.signal));
         } finally {
           clearTimeout(timer);
         }

@@ -1,7 +1,7 @@
 import pino from "pino";
 import { Registry } from "prom-client";
 import { describe } from "vitest";
-import { ownPrefix, sharedOpenSearch } from "../../../test/cluster/shared-opensearch.ts";
+import { ownPrefix, RUNS_SHARE, sharedOpenSearch } from "../../../test/cluster/shared-opensearch.ts";
 import { openUnderTest } from "../embedded/embedded-store.fixture.ts";
 import type { OpenStoreUnderTest } from "../testing/contract.ts";
 import { OpenSearchClient, type OpenSearchConnection } from "./opensearch-client.ts";
@@ -52,21 +52,23 @@ export async function openFlowsUnderTest(url: string, options: FlowsUnderTestOpt
 }
 
 /** The embedded store with its flows replaced. */
-export const openWithFlows =
-  (url: string, shards: number): OpenStoreUnderTest =>
-  async (now) => {
-    const embedded = await openUnderTest(now);
-    let opened = await openFlowsUnderTest(url, { shards });
-    return {
-      store: { ...embedded.store, flows: opened.flows },
-      reopen: async () => {
-        await opened.client.close();
-        opened = await openFlowsUnderTest(url, { shards, prefix: opened.prefix });
-        return { ...(await embedded.reopen()), flows: opened.flows };
-      },
-      end: async () => {
-        await opened.end();
-        await embedded.end();
-      },
-    };
-  };
+export const openWithFlows = (url: string, shards: number): OpenStoreUnderTest =>
+  Object.assign(
+    async (now: () => number) => {
+      const embedded = await openUnderTest(now);
+      let opened = await openFlowsUnderTest(url, { shards });
+      return {
+        store: { ...embedded.store, flows: opened.flows },
+        reopen: async () => {
+          await opened.client.close();
+          opened = await openFlowsUnderTest(url, { shards, prefix: opened.prefix });
+          return { ...(await embedded.reopen()), flows: opened.flows };
+        },
+        end: async () => {
+          await opened.end();
+          await embedded.end();
+        },
+      };
+    },
+    { runsShare: RUNS_SHARE },
+  );

@@ -10,10 +10,19 @@ import type { OpenSearchClient } from "./opensearch-client.ts";
 const FRESH_MS = 2000;
 
 interface StoredDay {
+  readonly index: string;
   readonly day: number;
+  readonly isClosed: boolean;
   readonly rows: number;
   /** Why the day cannot be read; undefined if it can. */
   readonly why: string | undefined;
+}
+
+/** Indices of days. */
+export interface UnreadableDays {
+  readonly indices: ReadonlySet<string>;
+  /** Those that are not closed. */
+  readonly open: readonly string[];
 }
 
 export class StoredDays {
@@ -24,6 +33,7 @@ export class StoredDays {
   readonly #known = new Map<number, number>();
   #reading: Promise<readonly StoredDay[]> | undefined;
   #readAt = -Infinity;
+  #mayLackDays = false;
 
   constructor(client: OpenSearchClient, kind: MissingDay["kind"], name: string) {
     this.#client = client;
@@ -35,6 +45,21 @@ export class StoredDays {
     const days = await this.#read();
     const sum = (of: readonly StoredDay[]) => of.reduce((all, { rows }) => all + rows, 0);
     return { rows: sum(days.filter(({ day }) => day + DAY_MS <= beforeMs)), total: sum(days) };
+  }
+
+  /** True if there was a day that could not be read when somebody looked last. */
+  get mayLackDays(): boolean {
+    return this.#mayLackDays;
+  }
+
+  /** The days that cannot be read now. For a moment `missing` returns the same, so that it describes answers without them. */
+  async unreadable(): Promise<UnreadableDays> {
+    this.#readAt = -Infinity;
+    const days = (await this.#recent()).filter(({ why }) => why !== undefined);
+    return {
+      indices: new Set(days.map(({ index }) => index)),
+      open: days.flatMap(({ index, isClosed }) => (isClosed ? [] : [index])),
+    };
   }
 
   async missing({ fromMs = -Infinity, toMs = Infinity }: TimeRange = {}): Promise<MissingDay[]> {
@@ -71,15 +96,18 @@ export class StoredDays {
     const days = found.flatMap(({ index, status, health, "docs.count": count }): StoredDay[] => {
       const day = dayOfIndex(this.#name, index);
       if (day === undefined) return [];
-      if (status === "close") return [{ day, rows: this.#known.get(day) ?? 0, why: `the index ${index} is closed` }];
-      if (health === "red") {
-        const why = `a part of the index ${index} has no copy on a running OpenSearch node`;
-        return [{ day, rows: this.#known.get(day) ?? 0, why }];
+      const isClosed = status === "close";
+      if (isClosed || health === "red") {
+        const why = isClosed
+          ? `the index ${index} is closed`
+          : `a part of the index ${index} has no copy on a running OpenSearch node`;
+        return [{ index, day, isClosed, rows: this.#known.get(day) ?? 0, why }];
       }
       const rows = Number(count ?? 0);
       this.#known.set(day, rows);
-      return [{ day, rows, why: undefined }];
+      return [{ index, day, isClosed, rows, why: undefined }];
     });
+    this.#mayLackDays = days.some(({ why }) => why !== undefined);
     const kept = new Set(days.map(({ day }) => day));
     for (const day of this.#known.keys()) if (!kept.has(day)) this.#known.delete(day);
     return days.sort((a, b) => a.day - b.day);

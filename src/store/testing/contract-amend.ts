@@ -13,7 +13,7 @@ import type { ContractContext } from "./contract.ts";
 /** Dozens of queries, which take long on a busy machine. */
 const PROPERTY_MS_MAX = 60_000;
 
-export function amendContract({ store, reopen, clock, draft, append }: ContractContext): void {
+export function amendContract({ store, reopen, clock, draft, append, runs }: ContractContext): void {
   const ids = (items: readonly string[]) => items.map((text) => (JSON.parse(text) as Event).id);
   const search = (condition: Condition) =>
     store().events.search({
@@ -181,7 +181,7 @@ export function amendContract({ store, reopen, clock, draft, append }: ContractC
             const found = await search(both(isLate, condition));
             expect(ids(found.items).sort()).toEqual(wanted.sort());
           }),
-          { numRuns: 60, seed: 31 },
+          { numRuns: runs(60), seed: 31 },
         );
         const aggregation = { kind: "terms", field: "enrichment.geo.country", size: 100, aggs: [] } as const;
         const counted = await store().events.search({
