@@ -168,7 +168,8 @@ async function planText(
   const { contentOf } = await import("../migration/inventory.ts");
   const rows = contentOf(inventory).map(({ kind, rows: count }) => [kind, count.toLocaleString("en-US")]);
   const days = inventory.events.map(({ day }) => day);
-  const span = days.length === 0 ? "" : `, ${formatTime(days[0]!).slice(0, 10)} to ${formatTime(days.at(-1)!).slice(0, 10)}`;
+  const span =
+    days.length === 0 ? "" : `, ${formatTime(days[0]!).slice(0, 10)} to ${formatTime(days.at(-1)!).slice(0, 10)}`;
   const next = {
     new: "The target is empty. Nothing was copied.",
     resumed: "The target has a part of this migration already, which would go on. Nothing was copied.",

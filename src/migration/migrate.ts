@@ -198,18 +198,19 @@ async function copyFlows(
   save: Save,
   onProgress: MigrationOptions["onProgress"],
 ): Promise<void> {
-  let { flows } = state;
+  const flows = { ...state.flows };
   const total = rowsOf(inventory.flows);
   onProgress("flows", flows.rows, total);
   for (const { day } of inventory.flows) {
     if (flows.day !== null && day < flows.day) continue;
-    if (flows.day !== day) flows = { ...flows, day, pages: 0 };
+    if (flows.day !== day) Object.assign(flows, { day, pages: 0 });
     let page = 0;
     for await (const part of from.flows.readDay(day)) {
       if (page++ < flows.pages) continue;
       await to.flows.append(rowsOfFlows(part), `migration ${state.id} ${day} ${page}`);
-      flows = { ...flows, pages: page, rows: flows.rows + part.length };
-      await save({ flows });
+      flows.pages = page;
+      flows.rows += part.length;
+      await save({ flows: { ...flows } });
       onProgress("flows", flows.rows, total);
     }
   }

@@ -30,9 +30,9 @@ export interface EventProgress {
 
 export interface FlowProgress {
   /** The day that is being copied, and how many of its pages are written. */
-  readonly day: number | null;
-  readonly pages: number;
-  readonly rows: number;
+  day: number | null;
+  pages: number;
+  rows: number;
   readonly isDone: boolean;
 }
 
@@ -47,7 +47,7 @@ export interface MigrationState {
   readonly events: EventProgress;
   /** The target's place for each of the source's, once all events are written. */
   readonly places: Readonly<Record<string, string>> | null;
-  readonly flows: FlowProgress;
+  readonly flows: Readonly<FlowProgress>;
   readonly cases: readonly CaseKind[];
   readonly isPrepared: boolean;
 }
@@ -58,7 +58,8 @@ export async function readState(notes: MigrationNotes): Promise<MigrationState |
   const text = await notes.read();
   if (text === undefined) return undefined;
   const { form, ...state } = parseExact(text) as MigrationState & { form: number };
-  if (form !== FORM) throw new MigrationRefused("Another version of Tocsin began this migration. Finish it with that one.");
+  if (form !== FORM)
+    throw new MigrationRefused("Another version of Tocsin began this migration. Finish it with that one.");
   return state;
 }
 

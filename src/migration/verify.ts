@@ -1,6 +1,12 @@
 import { hash } from "node:crypto";
 import { DAY_MS, formatTime } from "../lib/time.ts";
-import { CASE_KINDS, type ArchivedEvent, type CaseRecord, type DayRows, type StoreArchive } from "../store/ports/archive.ts";
+import {
+  CASE_KINDS,
+  type ArchivedEvent,
+  type CaseRecord,
+  type DayRows,
+  type StoreArchive,
+} from "../store/ports/archive.ts";
 import { Checksum, type Checked } from "./checksum.ts";
 import { flowText } from "./flow-rows.ts";
 import { rowsOf, takeInventory } from "./inventory.ts";
@@ -84,5 +90,9 @@ function eventLine({ id, text, token }: ArchivedEvent): string {
 }
 
 function recordLine(record: CaseRecord): string {
-  return JSON.stringify(Object.keys(record).sort().map((name) => [name, record[name]]));
+  return JSON.stringify(
+    Object.keys(record)
+      .sort()
+      .map((name) => [name, record[name]]),
+  );
 }

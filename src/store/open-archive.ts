@@ -16,7 +16,7 @@ import type { PostgresSettings } from "./postgres/postgres-address.ts";
 import { postgresArrivals } from "./postgres/postgres-arrivals.ts";
 import { openPostgres } from "./postgres/postgres-cases.ts";
 import { postgresLeases } from "./postgres/postgres-leases.ts";
-import { holdServiceLease } from "./postgres/service-lease.ts";
+import { holdServiceLease, refuseLivingService } from "./postgres/service-lease.ts";
 import { FolderCases } from "./sqlite/archive/folder-cases.ts";
 import { FolderEvents } from "./sqlite/archive/folder-events.ts";
 import type { StoreArchive } from "./ports/archive.ts";
@@ -81,9 +81,12 @@ export function openClusterArchive(options: ClusterArchiveOptions): Promise<Stor
   return opening(log, async (opened) => {
     const registry = new Registry();
     const { database, listener } = await openPostgres({ settings, registry, log, now }, opened);
+    const leases = postgresLeases(database, listener);
+    const holder = `${hostname()}:${resolve(dataDir)}`;
+    await refuseLivingService(leases, holder);
     const held = await holdServiceLease({
-      leases: postgresLeases(database, listener),
-      holder: `${hostname()}:${resolve(dataDir)}`,
+      leases,
+      holder,
       onLost: endingProcess("the lease of the database"),
       log,
     });

@@ -27,12 +27,7 @@ export interface WrittenOrderOptions {
   readonly fromMs: number;
   readonly now: number;
   /** The first numbers from one to another, of events that arrived since a time. Empty at the end. */
-  readonly read: (
-    shard: ShardProgress,
-    first: number,
-    last: number,
-    since: number,
-  ) => Promise<readonly ShardNumbers[]>;
+  readonly read: (shard: ShardProgress, first: number, last: number, since: number) => Promise<readonly ShardNumbers[]>;
 }
 
 /** `endOf`: for each of the ends, how many rows precede it. */

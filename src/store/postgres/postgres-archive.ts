@@ -117,7 +117,7 @@ const TABLES: Readonly<Record<Exclude<CaseKind, "alerts">, Table>> = {
       insert: `INSERT INTO notifications(id, alert_id, channel, reason, status, delivery, is_repeat, attempts, created_at, queued_at,
           due_at, settled_at, error, untold)
         SELECT id, alert_id, channel, reason, status, delivery, is_repeat, attempts, created_at, queued_at, due_at, settled_at,
-          error, untold FROM given ORDER BY place ON CONFLICT (id) DO NOTHING`,
+          error, untold FROM given ORDER BY nth ON CONFLICT (id) DO NOTHING`,
     },
   ),
   rules: table("rules", { id: "plain", name: "plain", revision: "number", document: "text" }, ["id"]),
@@ -139,11 +139,10 @@ const TABLES: Readonly<Record<Exclude<CaseKind, "alerts">, Table>> = {
         ON CONFLICT (rule, minute, part) DO UPDATE SET times = excluded.times`,
     },
   ),
-  absence_sightings: table(
-    "rule_seen",
-    { rule_id: "plain", value: "plain", at_ms: "number", last: "text" },
-    ["rule_id", "value"],
-  ),
+  absence_sightings: table("rule_seen", { rule_id: "plain", value: "plain", at_ms: "number", last: "text" }, [
+    "rule_id",
+    "value",
+  ]),
   detection_outages: table("detection_outages", { from_ms: "number", to_ms: "number" }, ["from_ms"]),
   detection: table("detection", { name: "text", place: "plain", at_ms: "number" }, ["name"], {
     from: `(SELECT 'progress' AS name, up_to AS place, NULL::int8 AS at_ms FROM detection WHERE up_to IS NOT NULL UNION ALL
@@ -189,10 +188,10 @@ export function postgresMigrationNotes(database: PostgresDatabase): MigrationNot
 }
 
 async function saveWord(database: PostgresDatabase, name: string, value: string): Promise<void> {
-  await database.run(
-    "INSERT INTO words(name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = $2",
-    [name, value],
-  );
+  await database.run("INSERT INTO words(name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = $2", [
+    name,
+    value,
+  ]);
 }
 
 type Row = Record<string, string | number | boolean | Uint8Array | null>;
@@ -226,9 +225,11 @@ async function writeRecords(
   const entries = Object.entries(columns);
   // Bytes are in hexadecimal on their way.
   const typed = entries.map(([name, type]) => `${name} ${type === "bytes" ? "text" : SQL_TYPES[type]}`).join(", ");
-  const list = entries.map(([name, type]) => (type === "bytes" ? `decode(${name}, 'hex') AS ${name}` : name)).join(", ");
-  const rows = records.map((record, place) => ({
-    place,
+  const list = entries
+    .map(([name, type]) => (type === "bytes" ? `decode(${name}, 'hex') AS ${name}` : name))
+    .join(", ");
+  const rows = records.map((record, nth) => ({
+    nth,
     ...Object.fromEntries(
       entries.map(([name, type]) => {
         const value = record[name]!;
@@ -237,7 +238,7 @@ async function writeRecords(
     ),
   }));
   await transaction.run(
-    `WITH given AS (SELECT place, ${list} FROM json_to_recordset($1::json) AS given(place int8, ${typed})) ${insert}`,
+    `WITH given AS (SELECT nth, ${list} FROM json_to_recordset($1::json) AS given(nth int8, ${typed})) ${insert}`,
     [JSON.stringify(rows)],
   );
 }

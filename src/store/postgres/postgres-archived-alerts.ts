@@ -47,10 +47,7 @@ export async function* readArchivedAlerts(database: PostgresDatabase): AsyncGene
 }
 
 /** Must run in a transaction. Alerts that exist stay: they were written as a whole. */
-export async function writeArchivedAlerts(
-  transaction: PostgresQueries,
-  records: readonly CaseRecord[],
-): Promise<void> {
+export async function writeArchivedAlerts(transaction: PostgresQueries, records: readonly CaseRecord[]): Promise<void> {
   const known = await transaction.query<{ id: string }>("SELECT id FROM alerts WHERE id = ANY($1)", [
     records.map(({ id }) => plainText(id as string)),
   ]);

@@ -140,16 +140,10 @@ const TABLES: Readonly<Record<Exclude<CaseKind, "alerts">, Table>> = {
     insert: `INSERT INTO matched(rule_id, last_ms) VALUES (?, ?)
       ON CONFLICT(rule_id) DO UPDATE SET last_ms = excluded.last_ms`,
   }),
-  rule_match_hours: table(
-    "cases",
-    "hours",
-    { rule_id: "text", hour: "number", count: "number" },
-    ["rule_id", "hour"],
-    {
-      from: counted("hours", "hour, count"),
-      insert: `INSERT OR REPLACE INTO hours(rule, hour, count) VALUES (${RULE_NUMBER}, ?, ?)`,
-    },
-  ),
+  rule_match_hours: table("cases", "hours", { rule_id: "text", hour: "number", count: "number" }, ["rule_id", "hour"], {
+    from: counted("hours", "hour, count"),
+    insert: `INSERT OR REPLACE INTO hours(rule, hour, count) VALUES (${RULE_NUMBER}, ?, ?)`,
+  }),
   rule_match_moments: table(
     "cases",
     "moments",
@@ -160,12 +154,10 @@ const TABLES: Readonly<Record<Exclude<CaseKind, "alerts">, Table>> = {
       insert: `INSERT OR REPLACE INTO moments(rule, minute, part, times) VALUES (${RULE_NUMBER}, ?, ?, ?)`,
     },
   ),
-  absence_sightings: table(
-    "cases",
-    "seen",
-    { rule_id: "text", value: "text", at_ms: "number", last: "text" },
-    ["rule_id", "value"],
-  ),
+  absence_sightings: table("cases", "seen", { rule_id: "text", value: "text", at_ms: "number", last: "text" }, [
+    "rule_id",
+    "value",
+  ]),
   detection_outages: table("cases", "outages", { from_ms: "number", to_ms: "number" }, ["from_ms"]),
   detection: table("cases", "progress", { name: "text", place: "text", at_ms: "number" }, ["name"], {
     from: `(SELECT 'progress' AS name, up_to AS place, NULL AS at_ms FROM progress UNION ALL

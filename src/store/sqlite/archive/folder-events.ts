@@ -83,7 +83,8 @@ export class FolderEvents implements EventArchive {
         .filter(({ first }) => first <= end)
         .flatMap(({ day }) => this.#rows(day, "events.seq > ? AND events.seq <= ? ORDER BY events.seq", seq, end))
         .sort((a, b) => a.seq - b.seq);
-      if (rows.length > 0) yield { events: rows.map((row) => ({ ...eventOf(row), place: placeOfRow(row) })), cursor: { seq: end } };
+      if (rows.length > 0)
+        yield { events: rows.map((row) => ({ ...eventOf(row), place: placeOfRow(row) })), cursor: { seq: end } };
       seq = end;
     }
   }
@@ -158,7 +159,7 @@ export class FolderEvents implements EventArchive {
   }
 
   async finish({ marks }: ArrivalOrder): Promise<readonly string[]> {
-    for (const day of [...this.#writers.keys()]) this.#closeWriter(day);
+    for (const day of this.#writers.keys()) this.#closeWriter(day);
     return marks.map(({ mark, atMs }) => {
       const cursor = mark as unknown as FolderCursor | null;
       return cursor?.place ?? makeEventPlace(atMs, { seq: 0, day: 0 });
@@ -167,7 +168,7 @@ export class FolderEvents implements EventArchive {
 
   close(): void {
     this.#readers.closeAll();
-    for (const day of [...this.#writers.keys()]) this.#closeWriter(day);
+    for (const day of this.#writers.keys()) this.#closeWriter(day);
   }
 }
 

@@ -112,7 +112,9 @@ const api = {
   /** Durable when it returns. Returns the duration in milliseconds. */
   commit(group: DayGroup): number {
     const started = performance.now();
-    onFile(dayFile(layout, group.day), () => openDay(group.day).identity.during(() => openDay(group.day).writer.write(group)));
+    onFile(dayFile(layout, group.day), () =>
+      openDay(group.day).identity.during(() => openDay(group.day).writer.write(group)),
+    );
     return performance.now() - started;
   },
 
