@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { Option, type Command } from "commander";
 import type { Settings } from "../config/settings.ts";
 import { formatTime } from "../lib/time.ts";
-import type { MigrationOptions, MigrationOutcome, Step } from "../migration/migrate.ts";
+import type { MigrationOptions, MigrationOutcome, MigrationStep } from "../migration/migrate.ts";
 import { STORE_NAMES, type StoreName } from "../migration/migration-state.ts";
 import type { StoreArchive } from "../store/ports/archive.ts";
 import { CommandFailure, EXIT_FAILED, EXIT_WRONG_USE, explainFailure } from "./command-failure.ts";
@@ -19,7 +19,7 @@ interface MigrateFlags {
   readonly json?: true;
 }
 
-const LABELS: Readonly<Record<Step, string>> = {
+const LABELS: Readonly<Record<MigrationStep, string>> = {
   events: "Copying events",
   flows: "Copying flows",
   cases: "Copying alerts, rules and the rest",

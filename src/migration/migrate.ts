@@ -1,7 +1,7 @@
 import { timeOfId } from "../lib/id.ts";
 import { DAY_MS } from "../lib/time.ts";
+import { flowRowsOf } from "../model/flow-rows.ts";
 import { CASE_KINDS, type ArrivedEvent, type StoreArchive } from "../store/ports/archive.ts";
-import { rowsOfFlows } from "./flow-rows.ts";
 import { contentOf, fingerprint, rowsOf, takeInventory, type Inventory } from "./inventory.ts";
 import {
   MigrationRefused,
@@ -19,8 +19,8 @@ import { verify, type Verification } from "./verify.ts";
 /** Longer than any rule remembers. */
 const MEMORY_MS = 8 * DAY_MS;
 
-export const STEPS = ["events", "flows", "cases", "columns", "verification"] as const;
-export type Step = (typeof STEPS)[number];
+export const MIGRATION_STEPS = ["events", "flows", "cases", "columns", "verification"] as const;
+export type MigrationStep = (typeof MIGRATION_STEPS)[number];
 
 export interface MigrationOptions {
   readonly source: StoreArchive;
@@ -31,7 +31,7 @@ export interface MigrationOptions {
   /** A new one, for a migration that begins. */
   readonly id: string;
   readonly now: () => number;
-  readonly onProgress: (step: Step, done: number, total: number) => void;
+  readonly onProgress: (step: MigrationStep, done: number, total: number) => void;
 }
 
 export interface MigrationOutcome extends Verification {
@@ -207,7 +207,7 @@ async function copyFlows(
     let page = 0;
     for await (const part of from.flows.readDay(day)) {
       if (page++ < flows.pages) continue;
-      await to.flows.append(rowsOfFlows(part), `migration ${state.id} ${day} ${page}`);
+      await to.flows.append(flowRowsOf(part), `migration ${state.id} ${day} ${page}`);
       flows.pages = page;
       flows.rows += part.length;
       await save({ flows: { ...flows } });

@@ -7,13 +7,13 @@ import type { PostgresDatabase, PostgresQueries } from "./postgres-database.ts";
 // The cases of a database as records.
 
 /** `plain`: a text in its plain form. */
-type ColumnType = "text" | "plain" | "number" | "bytes" | "flag";
+type ArchivedColumnType = "text" | "plain" | "number" | "bytes" | "flag";
 
 /** The fields of a record are those of the columns. */
-interface Table {
+interface ArchivedTable {
   /** What is read: a table or a query. */
   readonly from: string;
-  readonly columns: Readonly<Record<string, ColumnType>>;
+  readonly columns: Readonly<Record<string, ArchivedColumnType>>;
   /** By which pages follow each other; not all of them need to be among the columns. */
   readonly key: readonly string[];
   /** Reads the rows from `given`, which has the columns. */
@@ -27,10 +27,10 @@ const SQL_TYPES = { text: "text", plain: "text", number: "int8", bytes: "bytea",
 
 function table(
   name: string,
-  columns: Table["columns"],
+  columns: ArchivedTable["columns"],
   key: readonly string[],
-  special: Partial<Pick<Table, "from" | "insert">> = {},
-): Table {
+  special: Partial<Pick<ArchivedTable, "from" | "insert">> = {},
+): ArchivedTable {
   const names = Object.keys(columns);
   const changes = names.filter((column) => !key.includes(column)).map((column) => `${column} = excluded.${column}`);
   const conflict = changes.length === 0 ? "NOTHING" : `UPDATE SET ${changes.join(", ")}`;
@@ -42,7 +42,7 @@ function table(
 const counted = (name: string, columns: string) =>
   `(SELECT rule_id, ${columns} FROM ${name} JOIN rule_matches ON number = rule) AS counted`;
 
-const TABLES: Readonly<Record<Exclude<CaseKind, "alerts">, Table>> = {
+const TABLES: Readonly<Record<Exclude<CaseKind, "alerts">, ArchivedTable>> = {
   keys: table(
     "keys",
     {
@@ -194,23 +194,23 @@ async function saveWord(database: PostgresDatabase, name: string, value: string)
   ]);
 }
 
-type Row = Record<string, string | number | boolean | Uint8Array | null>;
+type ArchivedRow = Record<string, string | number | boolean | Uint8Array | null>;
 
 async function* readRecords(
   database: PostgresDatabase,
-  { from, columns, key }: Table,
+  { from, columns, key }: ArchivedTable,
 ): AsyncGenerator<readonly CaseRecord[]> {
   const names = Object.keys(columns);
   const beyond = key.filter((column) => !(column in columns));
   const select = `SELECT ${[...names, ...beyond].join(", ")} FROM ${from}`;
   const order = `ORDER BY ${key.join(", ")} LIMIT ${PAGE_ROWS}`;
   const next = `${select} WHERE (${key.join(", ")}) > (${key.map((_, nth) => `$${nth + 1}`).join(", ")}) ${order}`;
-  let rows = await database.query<Row>(`${select} ${order}`);
+  let rows = await database.query<ArchivedRow>(`${select} ${order}`);
   while (rows.length > 0) {
     yield rows.map((row) => Object.fromEntries(names.map((name) => [name, toJson(columns[name]!, row[name]!)])));
     if (rows.length < PAGE_ROWS) return;
     const last = rows.at(-1)!;
-    rows = await database.query<Row>(
+    rows = await database.query<ArchivedRow>(
       next,
       key.map((column) => last[column]!),
     );
@@ -219,7 +219,7 @@ async function* readRecords(
 
 async function writeRecords(
   transaction: PostgresQueries,
-  { columns, insert }: Table,
+  { columns, insert }: ArchivedTable,
   records: readonly CaseRecord[],
 ): Promise<void> {
   const entries = Object.entries(columns);
@@ -243,7 +243,7 @@ async function writeRecords(
   );
 }
 
-function toJson(type: ColumnType, value: Row[string]): JsonValue {
+function toJson(type: ArchivedColumnType, value: ArchivedRow[string]): JsonValue {
   if (value === null || value === undefined) return null;
   if (type === "bytes") return Buffer.from(value as Uint8Array).toString("hex");
   return type === "plain" ? textOfPlain(value as string) : (value as JsonValue);

@@ -7,7 +7,7 @@ import type { PostgresDatabase, PostgresQueries } from "./postgres-database.ts";
 
 const PAGE_ALERTS = 100;
 
-interface AlertRow {
+interface StoredAlertRow {
   readonly seq: number;
   readonly id: string;
   readonly change: number;
@@ -17,7 +17,7 @@ interface AlertRow {
 
 export async function* readArchivedAlerts(database: PostgresDatabase): AsyncGenerator<readonly CaseRecord[]> {
   for (let after = ""; ;) {
-    const rows = await database.query<AlertRow>(
+    const rows = await database.query<StoredAlertRow>(
       `SELECT seq, id, change, document, events FROM alerts JOIN alert_documents USING (seq)
        WHERE id > $1 ORDER BY id LIMIT ${PAGE_ALERTS}`,
       [after],

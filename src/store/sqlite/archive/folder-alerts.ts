@@ -14,7 +14,7 @@ import { WordIndex } from "../cases/word-index.ts";
 
 const PAGE_ALERTS = 100;
 
-interface AlertRow {
+interface FolderAlertRow {
   readonly seq: number;
   readonly id: string;
   readonly change: number;
@@ -30,7 +30,7 @@ export function* readAlerts(sql: Statements): Generator<readonly CaseRecord[]> {
   const older = sql.read("SELECT at, event FROM older_events WHERE alert = ? ORDER BY at, event");
   const timeline = sql.read("SELECT entry FROM timeline WHERE alert = ? ORDER BY number");
   for (let after = ""; ;) {
-    const rows = page.all(after) as unknown as AlertRow[];
+    const rows = page.all(after) as unknown as FolderAlertRow[];
     if (rows.length === 0) return;
     yield rows.map(({ seq, id, change, document, events }) => ({
       id,

@@ -12,14 +12,14 @@ import { readAlerts, writeAlerts } from "./folder-alerts.ts";
 // The cases of a data folder as records.
 
 type File = "cases" | "keys" | "state";
-type ColumnType = "text" | "number" | "bytes" | "flag";
+type FolderColumnType = "text" | "number" | "bytes" | "flag";
 
 /** The fields of a record are those of the columns. */
-interface Table {
+interface FolderTable {
   readonly file: File;
   /** What is read: a table or a query. */
   readonly from: string;
-  readonly columns: Readonly<Record<string, ColumnType>>;
+  readonly columns: Readonly<Record<string, FolderColumnType>>;
   /** By which pages follow each other; not all of them need to be among the columns. */
   readonly key: readonly string[];
   /** The parameters are the columns, in their order. */
@@ -31,10 +31,10 @@ const PAGE_ROWS = 1000;
 function table(
   file: File,
   name: string,
-  columns: Table["columns"],
+  columns: FolderTable["columns"],
   key: readonly string[],
-  special: Partial<Pick<Table, "from" | "insert">> = {},
-): Table {
+  special: Partial<Pick<FolderTable, "from" | "insert">> = {},
+): FolderTable {
   const names = Object.keys(columns);
   const insert = `INSERT OR REPLACE INTO ${name}(${names.join(", ")}) VALUES (${names.map(() => "?").join(", ")})`;
   return { file, from: name, columns, key, insert, ...special };
@@ -44,7 +44,7 @@ const counted = (name: string, columns: string) =>
   `(SELECT rule_id, ${columns} FROM ${name} JOIN matched ON matched.number = ${name}.rule)`;
 const RULE_NUMBER = "(SELECT number FROM matched WHERE rule_id = ?)";
 
-const TABLES: Readonly<Record<Exclude<CaseKind, "alerts">, Table>> = {
+const TABLES: Readonly<Record<Exclude<CaseKind, "alerts">, FolderTable>> = {
   keys: table(
     "keys",
     "keys",
@@ -261,13 +261,13 @@ export class FolderCases implements CaseArchive {
   }
 }
 
-function toJson(type: ColumnType, value: SQLInputValue): JsonValue {
+function toJson(type: FolderColumnType, value: SQLInputValue): JsonValue {
   if (value === null) return null;
   if (type === "bytes") return Buffer.from(value as Uint8Array).toString("hex");
   return type === "flag" ? value === 1 : (value as JsonValue);
 }
 
-function toSql(type: ColumnType, value: JsonValue): SQLInputValue {
+function toSql(type: FolderColumnType, value: JsonValue): SQLInputValue {
   if (value === null) return null;
   if (type === "bytes") return Buffer.from(value as string, "hex");
   return type === "flag" ? Number(value as boolean) : (value as SQLInputValue);
