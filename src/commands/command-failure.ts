@@ -33,7 +33,14 @@ interface KnownFailure {
 const CAUSES_MAX = 8;
 
 /** Failures whose messages say what to do. */
-const MESSAGES_FOR_PEOPLE = new Set(["DataFolderInUse", "DatabaseInUse", "ListenFailure", "UnusableOpenSearch"]);
+const MESSAGES_FOR_PEOPLE = new Set([
+  "DataFolderInUse",
+  "DatabaseInUse",
+  "ListenFailure",
+  "UnusableOpenSearch",
+  "MigrationRefused",
+  "UnfinishedMigration",
+]);
 /** Failures of PostgreSQL whose messages are for the operator. */
 const POSTGRES_FAILURES = new Set(["NewerSchema", "UnfitDatabase", "UnreadableSettingFile", "ConnectFailure"]);
 const POSTGRES_REMEDY = ".\nCheck postgres.url, and that the server runs, is a primary and accepts this user.";

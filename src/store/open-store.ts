@@ -7,6 +7,7 @@ import { endingProcess } from "../lib/thread.ts";
 import { openEmbeddedCases } from "./embedded/embedded-cases.ts";
 import { openEmbeddedData, takeFolder, type EmbeddedOptions } from "./embedded/embedded-data.ts";
 import { FileWatch } from "./embedded/file-watch.ts";
+import { folderMigrationNotes, refuseUnfinishedMigration } from "./embedded/folder-migration.ts";
 import { PlatformWord } from "./embedded/platform-word.ts";
 import { openOpenSearchData, unreadableDays, type OpenSearchSettings } from "./opensearch/opensearch-data.ts";
 import type { PostgresSettings } from "./postgres/postgres-address.ts";
@@ -80,8 +81,10 @@ interface ComposedParts {
 /** Events and flows are in the data folder; cases are there or in PostgreSQL. */
 async function openOnFolder(options: StoreOptions, opened: OpenedParts): Promise<ComposedParts> {
   const { dataDir, registry, log, now = Date.now } = options;
+  await refuseUnfinishedMigration(folderMigrationNotes(dataDir), `The data folder ${dataDir}`);
   const postgres =
     options.postgres && (await openAllPostgresCases({ settings: options.postgres, registry, log, now }, opened));
+  if (postgres) await refuseUnfinishedMigration(postgres.migration, DATABASE);
   const position = async () => (postgres ? postgres.detection.position() : readPosition(dataDir));
   const data = await openEmbeddedData(options, opened, position);
   if (postgres) {
@@ -106,6 +109,7 @@ async function openCluster(
   const lock = takeFolder(dataDir, opened);
   lock.sign();
   const shared = await openAllPostgresCases({ settings: options.postgres, registry, log, now }, opened);
+  await refuseUnfinishedMigration(shared.migration, DATABASE);
   const postgres = await holdCases(shared, options, opened);
   const place = {
     place: `The database of postgres.url, with the events of ${indexPrefix} in OpenSearch,`,
@@ -131,6 +135,8 @@ async function openCluster(
   const cases = { ...postgres, rules: word.around(postgres.rules) };
   return { cases, data, goneFiles: async () => goneAmong([lock.identity]) };
 }
+
+const DATABASE = "The database of postgres.url";
 
 /** The folder is locked: no other process on this machine has it. */
 const holderOf = (dataDir: string) => `${hostname()}:${resolve(dataDir)}`;

@@ -252,14 +252,30 @@ async function flushColumns(columns: Thread<ColumnsApi>, feed: ColumnFeed, log: 
 }
 
 /** Drops the columns and rebuilds them from the journal. Returns the number of events. */
-export async function rebuildColumns(
-  options: EmbeddedOptions & { onProgress: (done: number, total: number) => void },
-): Promise<number> {
-  const { dataDir, log, onProgress } = options;
+export async function rebuildColumns(options: ColumnsProgress): Promise<number> {
+  const { dataDir, log } = options;
   const opened = new OpenedParts();
   try {
     await takeFolderOfData(options, opened);
     for (const suffix of ["", ".wal"]) rmSync(columnsFile(dataDir) + suffix, { force: true });
+    const total = await fillColumns(options);
+    await opened.close();
+    return total;
+  } catch (error) {
+    await opened.abandon(log);
+    throw error;
+  }
+}
+
+export interface ColumnsProgress extends EmbeddedOptions {
+  readonly onProgress: (done: number, total: number) => void;
+}
+
+/** Brings the columns up to date with the journal, in a folder that the caller holds. Returns the number of events. */
+export async function fillColumns(options: ColumnsProgress): Promise<number> {
+  const { dataDir, log, onProgress } = options;
+  const opened = new OpenedParts();
+  try {
     const { journal, columns } = await openParts(options, opened, async () => readPosition(dataDir));
     const total = journal.count();
     const report = async () => onProgress(await columns.call("rowsRead"), total);

@@ -1,18 +1,21 @@
 import type { Logger } from "pino";
 import { Registry } from "prom-client";
 import type { OpenedParts } from "../../lib/opened-parts.ts";
+import type { EventArchive, FlowArchive } from "../ports/archive.ts";
 import type { ArrivalLog } from "../ports/arrival-log.ts";
 import type { NewEvent } from "../ports/event-engine.ts";
 import type { LeaseStore } from "../ports/lease-store.ts";
 import type { DataPart, MissingDay, StorageSpace } from "../ports/store.ts";
 import { StoreUnavailable } from "../ports/store-errors.ts";
+import { ArchivedEvents } from "./archived-events.ts";
+import { ArchivedFlows } from "./archived-flows.ts";
 import { ArrivalSequencer } from "./arrival-sequencer.ts";
 import { dailyIndexName } from "./daily-index.ts";
 import { EventArrivals } from "./event-arrivals.ts";
 import { EventShards } from "./event-shards.ts";
 import { LeasedRole } from "./leased-role.ts";
 import { OpenSearchClient, type OpenSearchConnection } from "./opensearch-client.ts";
-import { eventsName, openOpenSearchEvents } from "./opensearch-events.ts";
+import { eventsName, openOpenSearchEvents, putEventTemplate } from "./opensearch-events.ts";
 import { flowsName, openOpenSearchFlows } from "./opensearch-flows.ts";
 import { StoredDays } from "./stored-days.ts";
 
@@ -103,6 +106,30 @@ async function openParts(options: OpenSearchDataOptions, opened: OpenedParts): P
     // that does not exist yet is matched by no pattern, which is no fault.
     check: () => client.check([names.events, names.flows].map((name) => `${dailyIndexName(name, now())}*`).join(",")),
   };
+}
+
+/** Events and flows as a whole, to copy them. Rejects with UnusableOpenSearch if it does not answer. */
+export async function openOpenSearchArchive(
+  options: Pick<OpenSearchDataOptions, "settings" | "indexPrefix" | "arrivals" | "registry" | "log" | "now">,
+  opened: OpenedParts,
+): Promise<{ events: EventArchive; flows: FlowArchive }> {
+  const { settings, indexPrefix, arrivals, registry, log, now } = options;
+  const { shards, replicas } = settings;
+  const client = new OpenSearchClient(settings, registry);
+  opened.add(() => client.close());
+  const name = eventsName(indexPrefix);
+  const eventShards = new EventShards(client, name);
+  try {
+    const shared = { client, indexPrefix, shards, replicas, log };
+    await putEventTemplate(shared);
+    const flows = await openOpenSearchFlows(shared);
+    return {
+      events: new ArchivedEvents({ client, name, shards: eventShards, arrivals, log, now }),
+      flows: new ArchivedFlows(client, flowsName(indexPrefix), flows),
+    };
+  } catch (error) {
+    throw error instanceof StoreUnavailable ? new UnusableOpenSearch(error) : error;
+  }
 }
 
 /** Days that cannot be read now, for the command line. */

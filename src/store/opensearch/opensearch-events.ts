@@ -73,10 +73,15 @@ export interface OpenSearchEventsOptions {
 
 /** Writes the index template. The client stays its caller's, who closes it. */
 export async function openOpenSearchEvents(options: OpenSearchEventsOptions): Promise<OpenSearchEvents> {
-  const { client, shards, replicas, log, refreshMs = REFRESH_MS } = options;
-  const name = eventsName(options.indexPrefix);
-  await putIndexTemplate(client, eventTemplate({ name, shards, replicas, refreshMs }), log);
+  await putEventTemplate(options);
   return new OpenSearchEvents(options);
+}
+
+export async function putEventTemplate(
+  options: Pick<OpenSearchEventsOptions, "client" | "indexPrefix" | "shards" | "replicas" | "log" | "refreshMs">,
+): Promise<void> {
+  const { client, indexPrefix, shards, replicas, log, refreshMs = REFRESH_MS } = options;
+  await putIndexTemplate(client, eventTemplate({ name: eventsName(indexPrefix), shards, replicas, refreshMs }), log);
 }
 
 export const eventsName = (indexPrefix: string) => `${indexPrefix}-events`;

@@ -42,6 +42,8 @@ export interface ArrivalLog {
    * over. Tells all listeners.
    */
   add(fence: Fence, atMs: number, ranges: readonly ArrivalRange[], positions: readonly ShardPosition[]): Promise<void>;
+  /** Replaces the whole log, of events that were copied from another store. Nobody follows it meanwhile. */
+  replace(rows: readonly ArrivalRow[], positions: readonly ShardPosition[]): Promise<void>;
   /** Removes rows that were complete before this time, and positions of shards that are not among these incarnations. */
   prune(fence: Fence, beforeMs: number, incarnations: readonly string[]): Promise<void>;
   /** Asks whoever adds rows to do so at once. */

@@ -98,4 +98,17 @@ describeWithPostgres("the log of arrivals in PostgreSQL", () => {
     await expect.poll(() => told).toEqual({ added: before + 1, requested: 1 });
     for (const stop of off) stop();
   });
+
+  test("is replaced as a whole by that of copied events", async () => {
+    const rows = [
+      { ...range(2, 0, 9), row: 1, atMs: 10 },
+      { ...range(3, 5, 7), row: 2, atMs: 20 },
+    ];
+    for (const written of [rows.slice(0, 1), rows]) {
+      await arrivals.replace(written, [{ ...on(2), next: 11 }]);
+      expect(await arrivals.rows(0, 10)).toEqual(written);
+      expect(await arrivals.head()).toEqual(written.at(-1));
+      expect(await arrivals.positions()).toEqual([{ ...on(2), next: 11 }]);
+    }
+  });
 });

@@ -1,5 +1,5 @@
 import type { ArrivalLog, ArrivalRow, ShardPosition } from "../ports/arrival-log.ts";
-import type { PostgresDatabase } from "./postgres-database.ts";
+import type { PostgresDatabase, PostgresQueries } from "./postgres-database.ts";
 import { requireEpoch } from "./postgres-leases.ts";
 import type { PostgresListener } from "./postgres-listener.ts";
 
@@ -17,6 +17,8 @@ CREATE TABLE arrival_head(only_row bool PRIMARY KEY CHECK (only_row), row_number
 
 const COLUMNS = `row_number AS row, at_ms AS "atMs", index_name AS index, incarnation, shard, first_number AS first, last_number AS last`;
 const CHANNEL = "tocsin_arrivals";
+/** Rows that one statement writes. */
+const ROWS_WRITTEN = 5000;
 
 export function postgresArrivals(database: PostgresDatabase, listener: PostgresListener): ArrivalLog {
   const one = async (text: string, values: readonly number[] = []) =>
@@ -42,17 +44,7 @@ export function postgresArrivals(database: PostgresDatabase, listener: PostgresL
     add: (fence, atMs, ranges, positions) =>
       database.transact(async (transaction) => {
         await requireEpoch(transaction, fence);
-        await transaction.run(
-          `INSERT INTO arrival_positions(index_name, incarnation, shard, next_number)
-           SELECT * FROM unnest($1::text[], $2::text[], $3::int4[], $4::int8[])
-           ON CONFLICT (incarnation, shard) DO UPDATE SET next_number = excluded.next_number`,
-          [
-            positions.map(({ index }) => index),
-            positions.map(({ incarnation }) => incarnation),
-            positions.map(({ shard }) => shard),
-            positions.map(({ next }) => next),
-          ],
-        );
+        await savePositions(transaction, positions);
         if (ranges.length > 0) {
           const [head] = await transaction.query<{ row: number; atMs: number }>(
             'SELECT row_number AS row, at_ms AS "atMs" FROM arrival_head FOR UPDATE',
@@ -72,14 +64,25 @@ export function postgresArrivals(database: PostgresDatabase, listener: PostgresL
               ranges.map(({ last }) => last),
             ],
           );
-          await transaction.run("DELETE FROM arrival_head");
-          await transaction.run(
-            `INSERT INTO arrival_head(only_row, row_number, at_ms, index_name, incarnation, shard, first_number, last_number)
-             SELECT true, row_number, at_ms, index_name, incarnation, shard, first_number, last_number
-             FROM arrivals ORDER BY row_number DESC LIMIT 1`,
-          );
+          await saveHead(transaction);
         }
         await transaction.query("SELECT pg_notify($1, 'added')", [CHANNEL]);
+      }),
+    replace: (rows, positions) =>
+      database.transact(async (transaction) => {
+        for (const name of ["arrivals", "arrival_positions", "arrival_head"])
+          await transaction.run(`DELETE FROM ${name}`);
+        for (let at = 0; at < rows.length; at += ROWS_WRITTEN) {
+          const given = rows.slice(at, at + ROWS_WRITTEN);
+          await transaction.run(
+            `INSERT INTO arrivals(row_number, at_ms, index_name, incarnation, shard, first_number, last_number)
+             SELECT "row", "atMs", index, incarnation, shard, first, last FROM json_to_recordset($1::json)
+               AS given("row" int8, "atMs" int8, index text, incarnation text, shard int4, first int8, last int8)`,
+            [JSON.stringify(given)],
+          );
+        }
+        await savePositions(transaction, positions);
+        await saveHead(transaction);
       }),
     prune: (fence, beforeMs, incarnations) =>
       database.transact(async (transaction) => {
@@ -95,4 +98,28 @@ export function postgresArrivals(database: PostgresDatabase, listener: PostgresL
         if (payload === what) notify();
       }),
   };
+}
+
+async function savePositions(transaction: PostgresQueries, positions: readonly ShardPosition[]): Promise<void> {
+  await transaction.run(
+    `INSERT INTO arrival_positions(index_name, incarnation, shard, next_number)
+     SELECT * FROM unnest($1::text[], $2::text[], $3::int4[], $4::int8[])
+     ON CONFLICT (incarnation, shard) DO UPDATE SET next_number = excluded.next_number`,
+    [
+      positions.map(({ index }) => index),
+      positions.map(({ incarnation }) => incarnation),
+      positions.map(({ shard }) => shard),
+      positions.map(({ next }) => next),
+    ],
+  );
+}
+
+/** Remembers the last row, which may be removed later. */
+async function saveHead(transaction: PostgresQueries): Promise<void> {
+  await transaction.run("DELETE FROM arrival_head");
+  await transaction.run(
+    `INSERT INTO arrival_head(only_row, row_number, at_ms, index_name, incarnation, shard, first_number, last_number)
+     SELECT true, row_number, at_ms, index_name, incarnation, shard, first_number, last_number
+     FROM arrivals ORDER BY row_number DESC LIMIT 1`,
+  );
 }

@@ -1,12 +1,14 @@
 import type { Logger } from "pino";
 import type { Registry } from "prom-client";
 import type { OpenedParts } from "../../lib/opened-parts.ts";
+import type { MigrationNotes } from "../ports/archive.ts";
 import type { ArrivalLog } from "../ports/arrival-log.ts";
 import type { PlatformWordStore } from "../ports/platform-word-store.ts";
 import type { CasePart } from "../ports/store.ts";
 import type { PostgresSettings } from "./postgres-address.ts";
 import { POSTGRES_ALERTS_SCHEMA } from "./postgres-alert-schema.ts";
 import { openPostgresAlerts } from "./postgres-alerts.ts";
+import { postgresMigrationNotes } from "./postgres-archive.ts";
 import { POSTGRES_ARRIVALS_SCHEMA, postgresArrivals } from "./postgres-arrivals.ts";
 import { PostgresDatabase } from "./postgres-database.ts";
 import { POSTGRES_DETECTION_SCHEMA } from "./postgres-detection.ts";
@@ -79,6 +81,7 @@ export interface AllPostgresCases extends CasePart {
   /** For events that are kept elsewhere. */
   readonly arrivals: ArrivalLog;
   readonly platformWord: PlatformWordStore;
+  readonly migration: MigrationNotes;
 }
 
 /** All of it. Resolves once this node has all alerts in its index. */
@@ -95,6 +98,7 @@ export async function openAllPostgresCases(
     ...alerts,
     arrivals: postgresArrivals(database, listener),
     platformWord: postgresPlatformWord(database),
+    migration: postgresMigrationNotes(database),
   };
 }
 

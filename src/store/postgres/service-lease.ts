@@ -64,6 +64,18 @@ export async function holdServiceLease(options: ServiceLeaseOptions): Promise<Se
   };
 }
 
+/** Rejects with DatabaseInUse as soon as another service is seen to live; waits while it may have ended without a word. */
+export async function refuseLivingService(leases: LeaseStore, holder: string): Promise<void> {
+  let before = Infinity;
+  for (;;) {
+    const current = await leases.current(NAME);
+    if (current === undefined || current.holder === holder || current.expiresInMs <= 0) return;
+    if (current.expiresInMs > before) throw new DatabaseInUse(current.holder);
+    before = current.expiresInMs;
+    await sleep(LOOK_MS);
+  }
+}
+
 async function acquire({ leases, holder, log }: ServiceLeaseOptions, ttlMs: number): Promise<Lease> {
   const until = performance.now() + ttlMs + LOOK_MS;
   for (let isFirst = true; ; isFirst = false) {

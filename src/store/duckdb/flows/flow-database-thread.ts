@@ -38,7 +38,7 @@ import { flowsFolder, flowsScratch, type Layout } from "../../files/layout.ts";
 import { QueriesInFlight, type NumberedContext } from "../../queries/queries-in-flight.ts";
 import { refuseNewerDuckFiles } from "../newer-duckdb-files.ts";
 import { pageBySize, pageByTime, sumsRowsOf, type FlowQuery } from "./flow-queries.ts";
-import { ADDRESS_FUNCTION, countSql, groupingsOf } from "./flow-sql.ts";
+import { ADDRESS_FUNCTION, countSql, groupingsOf, spanSql, toFlow } from "./flow-sql.ts";
 import { MIXED, moveStagedSql, stageRows } from "./flow-table.ts";
 import { timeseries, topGroups, withoutCells, type RunFlowSql } from "./traffic-sums.ts";
 import { FlowDays, type FlowDay, type FlowDayFiles } from "./flow-days.ts";
@@ -327,6 +327,23 @@ const api = {
       return (isByTime ? pageByTime : pageBySize)(query, order, offset, limit);
     };
     return runInLane(context, filter, answer, lane);
+  },
+
+  /** Days that have rows, with their number. */
+  days(): Promise<readonly (readonly [day: number, rows: number])[]> {
+    return withEngine(async ({ flowDays }) =>
+      (await flowDays.inRange()).flatMap(({ day, lastSeq }) => (lastSeq > 0 ? [[day, lastSeq] as const] : [])),
+    );
+  },
+
+  /** The rows of a day after one sequence number and up to another. */
+  span(day: number, after: number, upTo: number): Promise<readonly Flow[]> {
+    return change(async ({ writer, flowDays }) => {
+      const [flowDay] = await flowDays.inRange(day, day + 1);
+      if (!flowDay) return [];
+      const found = await writer.runAndReadAll(spanSql(flowDay, after, upTo));
+      return (found.getRows() as unknown[][]).map(toFlow);
+    });
   },
 
   topTalkers(context: NumberedContext, { filter, dimension, by, limit }: TalkersQuery): Promise<Traffic[]> {

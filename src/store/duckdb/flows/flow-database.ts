@@ -109,6 +109,16 @@ export class FlowDatabase implements FlowEngine {
     return this.#query(context, "list", filter, order, offset, limit);
   }
 
+  /** Days that have rows, with their number. */
+  days() {
+    return this.#call("days");
+  }
+
+  /** The rows of a day after one sequence number and up to another. */
+  span(day: number, after: number, upTo: number) {
+    return this.#call("span", day, after, upTo);
+  }
+
   topTalkers(request: TalkersQuery, context: QueryContext = {}) {
     return this.#query(context, "topTalkers", request);
   }

@@ -140,6 +140,15 @@ export function pageSql(
   return `FROM (${firsts.join(" UNION ALL ")}) ORDER BY ${by} LIMIT ${limit} OFFSET ${offset}`;
 }
 
+/** The rows of a day after one sequence number and up to another. */
+export function spanSql({ name }: FlowDay, after: number, upTo: number): string {
+  const parts = FAMILIES.map(
+    (family) =>
+      `SELECT ${listSql(family, FLOW_COLUMNS, true)} FROM ${name}.${family} WHERE seq > ${after} AND seq <= ${upTo}`,
+  );
+  return `FROM (${parts.join(" UNION ALL ")}) ORDER BY seq`;
+}
+
 /** The number of matches, as one row. */
 export function countSql(days: readonly FlowDay[], filter: FlowFilter): string {
   const counts = days.flatMap(({ name }) =>

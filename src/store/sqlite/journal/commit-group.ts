@@ -30,6 +30,14 @@ export interface DayGroup {
   readonly bodies: readonly string[];
   readonly words: readonly string[];
   readonly tokens: readonly (string | null)[];
+  /** Of events that come from another store and keep an id that is not that of their sequence number. */
+  readonly foreign?: readonly (ForeignId | undefined)[] | undefined;
+}
+
+export interface ForeignId {
+  readonly id: string;
+  /** The time of the event's place, which never goes back in the order of arrival. */
+  readonly arrivedMs: number;
 }
 
 /** Events of one day that are committed together. */
