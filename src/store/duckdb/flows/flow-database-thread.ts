@@ -68,7 +68,11 @@ const DAYS_PER_QUERY_MAX = 800;
 const PROTOCOLS = 256;
 const IDLE_MS = 5000;
 
-const { idleMs = IDLE_MS, placesBytesMax = MEMORY_LIMIT_BYTES * PLACES_SHARE, ...layout } = workerData as FlowThreadOptions;
+const {
+  idleMs = IDLE_MS,
+  placesBytesMax = MEMORY_LIMIT_BYTES * PLACES_SHARE,
+  ...layout
+} = workerData as FlowThreadOptions;
 
 /** Days that were opened or appended to, with their rows, and days that could not be read, since the last call. */
 export interface FlowDayReports {
