@@ -61,7 +61,7 @@ export class FieldColumns {
   readonly #unsuitable = new Set<string>();
   #wanted: string | undefined;
   #numbered = 0;
-  /** Called when a query has asked for a column that does not exist. */
+  /** Called after a query that asked for a column that does not exist. */
   onWanted: () => void = () => undefined;
 
   constructor(writer: DuckDBConnection, rowsMin: number) {
@@ -109,6 +109,8 @@ export class FieldColumns {
       },
       release: () => {
         for (const column of columns.values()) column.readers--;
+        // Not earlier: it would compete with the query that asked first.
+        if (this.#wanted !== undefined) this.onWanted();
       },
     };
   }
@@ -116,7 +118,6 @@ export class FieldColumns {
   #want(path: string): void {
     if (hotField(path) || this.#columns.has(path) || this.#unsuitable.has(path)) return;
     this.#wanted = path;
-    this.onWanted();
   }
 
   /**
