@@ -26,7 +26,7 @@ const UNSUITABLE_MAX = 1000;
 
 type Transact = (work: () => Promise<void>) => Promise<void>;
 
-interface FieldColumn {
+interface FilledColumn {
   readonly name: string;
   readonly path: string;
   /** The last segment that is filled. */
@@ -57,7 +57,7 @@ export async function openFieldColumns(writer: DuckDBConnection, rowsMin: number
 export class FieldColumns {
   readonly #writer: DuckDBConnection;
   readonly #rowsMin: number;
-  readonly #columns = new Map<string, FieldColumn>();
+  readonly #columns = new Map<string, FilledColumn>();
   readonly #unsuitable = new Set<string>();
   #wanted: string | undefined;
   #numbered = 0;
@@ -179,7 +179,7 @@ export class FieldColumns {
     return upTo === null || Number(rows) < this.#rowsMin ? undefined : upTo;
   }
 
-  async #fill(column: FieldColumn, upTo: number, transact: Transact): Promise<number> {
+  async #fill(column: FilledColumn, upTo: number, transact: Transact): Promise<number> {
     const { name, path, filled } = column;
     const scope = `lot > ${filled} AND lot <= ${upTo}`;
     const parameters = new Parameters();
@@ -202,7 +202,7 @@ export class FieldColumns {
     return Number(rows);
   }
 
-  async #drop(column: FieldColumn, transact: Transact): Promise<void> {
+  async #drop(column: FilledColumn, transact: Transact): Promise<void> {
     const { name, path } = column;
     // From now on no query starts to use it.
     this.#columns.delete(path);

@@ -108,7 +108,7 @@ describe.each([
             flows: expected.slice(offset, offset + limit),
           });
         }),
-        { numRuns: 15 },
+        { numRuns: 40 },
       );
     }
   });

@@ -3,7 +3,6 @@ import type { FlowDay } from "./flow-days.ts";
 import {
   countedPlacesSql,
   countSql,
-  pagePlacesSql,
   pageSql,
   placeAfterColumns,
   rowsAtSql,
@@ -59,33 +58,34 @@ export async function pageByTime(
 /** A place of a row in memory: its table, its number, and the columns of the order. */
 const PLACE_BYTES = 40;
 
-/**
- * Finds the places of the page in the columns of the filter and the order, then reads the other columns of these rows only.
- * DuckDB would read them on its own, but plans and runs a join for each table of each day.
- */
 export async function pageBySize(query: FlowQuery, order: FlowOrder, offset: number, limit: number) {
-  const { total, places } = await placesBySize(query, { order, offset, limit });
-  if (places.length === 0) return { total, flows: [] };
-  const keyOf = ({ table, row }: FlowPlace) => `${table} ${row}`;
-  const found = await query.run(rowsAtSql(query.flowDays, places));
-  const rows = new Map(found.map((cells) => [keyOf(placeAfterColumns(cells)), cells]));
-  return { total, flows: places.map((place) => toFlow(rows.get(keyOf(place))!)) };
-}
-
-async function placesBySize(
-  { run, flowDays, filter, placesBytesMax }: FlowQuery,
-  page: FlowPage,
-): Promise<{ total: number; places: readonly FlowPlace[] }> {
+  const { run, flowDays, filter, placesBytesMax } = query;
   const rowsMax = flowDays.reduce((rows, { lastSeq }) => rows + lastSeq, 0);
   // Without a filter, counting reads little, and as many places as rows would be kept.
   if (hasFilter(filter) && rowsMax * PLACE_BYTES <= placesBytesMax) {
-    const found = await run(countedPlacesSql(flowDays, filter, page));
-    if (found.length > 0) return { total: Number(found[0]![2]), places: found.map(toPlace) };
+    const page = await pageByPlaces(query, { order, offset, limit });
+    if (page) return page;
   }
   const [[count]] = (await run(countSql(flowDays, filter))) as [[bigint]];
   const total = Number(count);
-  if (page.offset >= total) return { total, places: [] };
-  return { total, places: (await run(pagePlacesSql(flowDays, filter, page))).map(toPlace) };
+  if (offset >= total) return { total, flows: [] };
+  const found = await run(pageSql(flowDays, filter, order, offset, limit));
+  return { total, flows: found.map(toFlow) };
+}
+
+/**
+ * Finds the places of the page in the columns of the filter and the order, then reads the other columns of these rows only.
+ * DuckDB would read them late on its own, but plans and runs a join for each table of each day. Undefined if the page is empty.
+ */
+async function pageByPlaces({ run, flowDays, filter }: FlowQuery, page: FlowPage) {
+  const found = await run(countedPlacesSql(flowDays, filter, page));
+  if (found.length === 0) return undefined;
+  const places = found.map(toPlace);
+  const keyOf = ({ table, row }: FlowPlace) => `${table} ${row}`;
+  const rows = new Map(
+    (await run(rowsAtSql(flowDays, places))).map((cells) => [keyOf(placeAfterColumns(cells)), cells]),
+  );
+  return { total: Number(found[0]![2]), flows: places.map((place) => toFlow(rows.get(keyOf(place))!)) };
 }
 
 /** True when a filter tests more than the time. */
