@@ -1,6 +1,7 @@
 import { rm } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import { aggregate } from "./aggregate.ts";
+import { aggregateField } from "./aggregate-field.ts";
 import { alertColumns } from "./alert-columns.ts";
 import { alertSearch } from "./alert-search.ts";
 import { alertLatency } from "./alert-latency.ts";
@@ -22,6 +23,7 @@ import { entities } from "./entities.ts";
 import { exportCsv } from "./export.ts";
 import { readResults, saveMeasurements, showTable, type Measurement } from "./figures.ts";
 import { flowsAggregate } from "./flows-aggregate.ts";
+import { flowsBySize } from "./flows-by-size.ts";
 import { flowsDecode } from "./flows-decode.ts";
 import { flowsQuery } from "./flows-query.ts";
 import { geo } from "./geo.ts";
@@ -45,6 +47,7 @@ const DATASET_BENCHMARKS: Record<string, Benchmark> = {
   cursor,
   text,
   aggregate,
+  "aggregate-field": aggregateField,
   export: exportCsv,
   ingest,
   submit,
@@ -67,6 +70,7 @@ const OTHER_BENCHMARKS: Record<string, (sizes: Partial<ClusterSizes>) => Promise
   "flows-decode": flowsDecode,
   "flows-aggregate": flowsAggregate,
   "flows-query": flowsQuery,
+  "flows-by-size": flowsBySize,
   notify,
   geo,
   parse,

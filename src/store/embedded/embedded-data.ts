@@ -108,6 +108,14 @@ export async function openEmbeddedData(
     },
   });
   new Gauge({
+    name: "tocsin_columns_field_columns",
+    help: "Fields without a column of their own that were given one because they were aggregated",
+    registers: [registry],
+    async collect() {
+      this.set((await status()).fieldColumns);
+    },
+  });
+  new Gauge({
     name: "tocsin_engine_memory_bytes",
     help: "Memory that each column engine reports for its cache, tables in memory and work in progress",
     labelNames: ["engine"],

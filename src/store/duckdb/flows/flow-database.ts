@@ -58,13 +58,13 @@ export class FlowDatabase implements FlowEngine {
   readonly #now: () => number;
   #isOpen = false;
 
-  constructor({ dataDir, indexPrefix, idleMs, log, now }: FlowDatabaseOptions) {
+  constructor({ dataDir, indexPrefix, idleMs, placesBytesMax, log, now }: FlowDatabaseOptions) {
     this.#log = log;
     this.#now = now;
     this.#layout = { dataDir, indexPrefix };
     this.#thread = new Thread<FlowThreadApi>(
       new URL("./flow-database-thread.ts", import.meta.url),
-      { dataDir, indexPrefix, idleMs } satisfies FlowThreadOptions,
+      { dataDir, indexPrefix, idleMs, placesBytesMax } satisfies FlowThreadOptions,
       endingProcess("the thread of the flows"),
     );
   }
