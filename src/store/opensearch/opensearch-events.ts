@@ -76,6 +76,7 @@ export async function openOpenSearchEvents(options: OpenSearchEventsOptions): Pr
 export const eventsName = (indexPrefix: string) => `${indexPrefix}-events`;
 
 export class OpenSearchEvents implements EventEngine {
+  readonly storesWholeDays = false;
   readonly #client: OpenSearchClient;
   readonly #name: string;
   readonly #platform: string;
