@@ -134,6 +134,7 @@ export function toStoreError({ failure, detail }: FailureDescription, cause: unk
     return new QueryRefused("from", "covers too much data: narrow the time range");
   if (failure === "timeout" && isQuery) return new QueryRefused("from", "took too long: narrow the time range");
   const reason = failure === "overloaded" ? "queue_full" : failure === "read_only" ? "disk_full" : "failed";
-  const message = `${MESSAGES[failure]} (${detail})`;
-  return new StoreUnavailable(reason, message, SECONDS_TO_RETRY[failure] ?? RETRY_SECONDS, { cause });
+  const summary = MESSAGES[failure];
+  const message = `${summary} (${detail})`;
+  return new StoreUnavailable(reason, message, SECONDS_TO_RETRY[failure] ?? RETRY_SECONDS, { cause, summary });
 }
