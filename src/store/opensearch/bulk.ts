@@ -34,7 +34,7 @@ const REQUESTS_MAX = 2;
 /** Attempts for documents that OpenSearch was too busy for. */
 const ATTEMPTS_MAX = 6;
 /** How long OpenSearch waits for a primary shard that is not there. Its own default is a minute. */
-export const SHARD_SECONDS_MAX = 3;
+export const SHARD_SECONDS_MAX = 2;
 /** Attempts for documents without a primary shard. */
 const SHARD_ATTEMPTS_MAX = 2;
 

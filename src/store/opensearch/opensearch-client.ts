@@ -94,6 +94,7 @@ const RETRY_MS = 100;
 const RETRY_MS_MAX = 5000;
 const SHARDS_SECONDS_MAX = 6;
 const RESPONSIVE_MS_MAX = 1000;
+const CHECK_MS_MAX = 3000;
 const TIMEOUT_SECONDS = 30;
 const RETRIES_MAX = 3;
 const CONNECTIONS_MAX = 32;
@@ -266,15 +267,17 @@ export class OpenSearchClient {
   /** Rejects with the reason if OpenSearch does not answer, or these indices lack a shard or accept no writes. */
   async check(indices: string, signal?: AbortSignal): Promise<void> {
     const kind = { operation: "health" };
-    const query = { local: true };
-    const [{ status }, { blocks }] = await Promise.all([
-      this.send<{ status: string }>(kind, { method: "GET", path: `/_cluster/health/${indices}`, query, signal }),
-      this.send<{ blocks: BlockList }>(kind, {
+    const ask = <Answer>(path: string, query: object = {}) =>
+      this.send<Answer>(kind, {
         method: "GET",
-        path: `/_cluster/state/blocks/${indices}`,
-        query: { ...query, allow_no_indices: true },
+        path: `${path}/${indices}`,
+        query: { local: true, ...query },
+        timeoutMs: CHECK_MS_MAX,
         signal,
-      }),
+      });
+    const [{ status }, { blocks }] = await Promise.all([
+      ask<{ status: string }>("/_cluster/health"),
+      ask<{ blocks: BlockList }>("/_cluster/state/blocks", { allow_no_indices: true }),
     ]);
     if (status === "red") throw this.#unready("no_shard", indices);
     if (refusesWrites(blocks)) throw this.#unready("read_only", indices);

@@ -26,6 +26,7 @@ export interface FailureDescription {
 export interface OpenSearchCause {
   readonly type?: string;
   readonly reason?: string;
+  readonly index?: string;
   readonly root_cause?: readonly OpenSearchCause[];
   readonly caused_by?: OpenSearchCause;
   readonly failed_shards?: readonly { readonly reason?: OpenSearchCause }[];
@@ -55,6 +56,7 @@ const BY_TYPE: Readonly<Record<string, OpenSearchFailure>> = {
   mapper_parsing_exception: "mapping",
   strict_dynamic_mapping_exception: "mapping",
   illegal_argument_exception: "mapping",
+  query_shard_exception: "mapping",
   security_exception: "credentials",
 };
 
@@ -73,8 +75,9 @@ export function describeCause(cause: OpenSearchCause, status: number): FailureDe
   const chain = [...causesOf(cause)];
   const known = chain.find(({ type }) => type !== undefined && type in BY_TYPE);
   const failure = known ? BY_TYPE[known.type!]! : (BY_STATUS[status] ?? "other");
-  const { type = "unknown", reason = "" } = known ?? chain[0] ?? {};
-  return { failure, detail: `${type}: ${reason}`.slice(0, DETAIL_CHARACTERS_MAX) };
+  const { type = "unknown", reason = "", index = "" } = known ?? chain[0] ?? {};
+  const place = failure === "mapping" && !reason.includes(index) ? `${index}: ` : "";
+  return { failure, detail: `${place}${type}: ${reason}`.slice(0, DETAIL_CHARACTERS_MAX) };
 }
 
 function* causesOf(cause: OpenSearchCause): Generator<OpenSearchCause> {
