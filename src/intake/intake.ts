@@ -279,8 +279,7 @@ class StoreIntake implements Intake {
     const timely = (draft: EventDraft) => (isTimely(draft) ? draft : withArrivalTime(now, draft));
     if (token !== undefined) return this.#collectOnce(drafts, token, { isTimely, timely });
     const { storesWholeDays } = this.#store.events;
-    const tokenOf = (i: number) =>
-      attemptToken === undefined || storesWholeDays ? undefined : `${attemptToken} ${i}`;
+    const tokenOf = (i: number) => (attemptToken === undefined || storesWholeDays ? undefined : `${attemptToken} ${i}`);
     // Not awaited here, since that would keep the drafts in memory until they are stored.
     return this.#append(drafts.map((draft, i) => ({ draft: timely(draft), idempotencyToken: tokenOf(i) }))).then(idsOf);
   }
@@ -308,9 +307,7 @@ class StoreIntake implements Intake {
       return drafts.map((draft, i) => ({ draft, ...(i === 0 && { idempotencyToken: token }) }));
     }
     const known = await events.findByTokens(token);
-    return drafts
-      .map((draft, i) => ({ draft, idempotencyToken: `${token} ${i}` }))
-      .filter((_, i) => !known.has(i));
+    return drafts.map((draft, i) => ({ draft, idempotencyToken: `${token} ${i}` })).filter((_, i) => !known.has(i));
   }
 
   async close(): Promise<void> {

@@ -34,9 +34,9 @@ const REQUESTS_MAX = 2;
 /** Attempts for documents that OpenSearch was too busy for. */
 const ATTEMPTS_MAX = 6;
 /** How long OpenSearch waits for a primary shard that is not there. Its own default is a minute. */
-export const SHARD_SECONDS_MAX = 2;
-/** Attempts for documents without a primary shard. */
-const SHARD_ATTEMPTS_MAX = 2;
+export const SHARD_SECONDS_MAX = 4;
+/** Attempts for documents without a primary shard. That of a new day may take seconds on a busy cluster. */
+const SHARD_ATTEMPTS_MAX = 4;
 
 const RETRIED: ReadonlySet<OpenSearchFailure> = new Set(["overloaded", "no_shard", "timeout"]);
 /** Failures of the index, not of a document: they concern whatever comes after as well. */

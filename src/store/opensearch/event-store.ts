@@ -238,7 +238,12 @@ export class EventStore {
       {
         method: "POST",
         path: "/_bulk",
-        query: { refresh: "wait_for", timeout: `${SHARD_SECONDS_MAX}s`, require_alias: false, filter_path: "items.*.status,items.*.error" },
+        query: {
+          refresh: "wait_for",
+          timeout: `${SHARD_SECONDS_MAX}s`,
+          require_alias: false,
+          filter_path: "items.*.status,items.*.error",
+        },
         body: lines.join(""),
         isLines: true,
       },

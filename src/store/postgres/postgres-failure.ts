@@ -76,7 +76,11 @@ export function asUnavailable(error: unknown): unknown {
   const unavailable = (reason: StoreUnavailable["reason"], summary: string, seconds = RETRY_SECONDS) =>
     new StoreUnavailable(reason, summary, seconds, { cause: error, summary });
   if (code === DISK_FULL || code === IO_ERROR)
-    return unavailable("disk_full", "the disk of PostgreSQL is full or does not accept writes", DISK_FULL_RETRY_SECONDS);
+    return unavailable(
+      "disk_full",
+      "the disk of PostgreSQL is full or does not accept writes",
+      DISK_FULL_RETRY_SECONDS,
+    );
   if (isWaitedOut(error)) return unavailable("queue_full", "all connections to PostgreSQL are busy");
   if (hasNoResources(error) || (error instanceof ConnectFailure && hasNoResources(error.cause)))
     return unavailable("queue_full", "PostgreSQL has no free connection or memory");
