@@ -35,7 +35,7 @@ await withEventEngines("a service whose OpenSearch fails", (url) => {
     server = await openTestServerIn(dataDir, {
       usesCluster: true,
       settings: {
-        opensearch: { ...opensearch, addresses: [gate.url], retriesMax: 1, timeoutSeconds: 5 },
+        opensearch: { ...opensearch, addresses: [gate.url], retriesMax: 1, timeoutSeconds: 6 },
         eveFile,
         syslogPort: 0,
         collectors: { ...loaded.settings.collectors, addresses: ["127.0.0.1"] },
