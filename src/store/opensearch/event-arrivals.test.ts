@@ -98,13 +98,15 @@ await withEventEngines("arrivals of events in OpenSearch", (url) => {
     const own = await openEventsUnderTest(url);
     const { prefix, database } = own;
     await append(own, day, day);
-    const before = await own.events.lastArrival();
+    await own.events.lastArrival();
     await own.client.send({ operation: "test" }, { method: "POST", path: `/${prefix}-events-*/_close` });
     await own.close();
-    // The first thing that a node does with the order of arrival is to forget the days that are gone.
+    // A node that begins with the order of arrival forgets the days that are gone; the next one knows only what is stored.
+    const between = await openEventsUnderTest(url, { prefix, database });
+    await append(between, DAY);
+    const before = await between.events.lastArrival();
+    await between.close();
     const again = await openEventsUnderTest(url, { prefix, database });
-    const [today] = await append(again, DAY);
-    await again.events.lastArrival();
     const reopen = {
       method: "POST",
       path: `/${prefix}-events-*/_open`,
@@ -113,7 +115,7 @@ await withEventEngines("arrivals of events in OpenSearch", (url) => {
     await again.client.send({ operation: "test" }, reopen);
     const [late] = await append(again, day);
     const arrived = await follow(again, before, (await again.events.lastArrival())!);
-    expect(arrived.map(({ id }) => id)).toEqual([today, late]);
+    expect(arrived.map(({ id }) => id)).toEqual([late]);
     await again.end();
   });
 
