@@ -8,7 +8,12 @@ export class StoreUnavailable extends Error {
   readonly reason: "queue_full" | "disk_full" | "file_gone" | "unreachable" | "failed" | "closed";
   readonly retryAfterSeconds: number;
   readonly summary: string | undefined;
-  constructor(reason: StoreUnavailable["reason"], message: string, retryAfterSeconds = 1, options?: UnavailableOptions) {
+  constructor(
+    reason: StoreUnavailable["reason"],
+    message: string,
+    retryAfterSeconds = 1,
+    options?: UnavailableOptions,
+  ) {
     super(message, options);
     this.name = "StoreUnavailable";
     this.reason = reason;
