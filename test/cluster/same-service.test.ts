@@ -178,7 +178,7 @@ function operations(): Operation[] {
     await expect.poll(marked, { interval: 50 }).toHaveLength(1);
     const alerts: any[] = [];
     for (let page = 1, total = 1; alerts.length < total; page++) {
-      const { body: listed } = await side.ask("GET", `/v1/alerts?limit=100&page=${page}`);
+      const { body: listed } = await side.ask("GET", `/v1/alerts?per_page=100&page=${page}`);
       alerts.push(...listed.data);
       total = listed.pagination.total;
     }
