@@ -38,6 +38,12 @@ function retentionView({ isPaused, messages }: RetentionStatus) {
   return { status: isPaused ? "paused" : "running", messages };
 }
 
+/** The message of an error may contain names of files or hosts, which belong in the log, not in the response. */
+function unreadyText(error: unknown): string {
+  if (!(error instanceof StoreUnavailable)) return "the store does not respond";
+  return error.reason === "file_gone" ? error.message : (error.summary ?? "the store does not respond");
+}
+
 function missingText({ kind, day, rows, why }: MissingDay): string {
   const date = formatTime(day).slice(0, 10);
   if (why !== undefined) return `the ${kind} of ${date} cannot be read: ${why}`;
@@ -105,9 +111,7 @@ export function addStatusRoutes(app: FastifyInstance, options: StatusOptions): v
       try {
         await store.check();
       } catch (error) {
-        // The reason may contain file names of the machine, which belong in the log, not in the response.
-        const isGone = error instanceof StoreUnavailable && error.reason === "file_gone";
-        throw new Problem("unavailable", isGone ? error.message : "the store does not respond", {
+        throw new Problem("unavailable", unreadyText(error), {
           headers,
           cause: error,
         });

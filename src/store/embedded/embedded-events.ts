@@ -65,6 +65,7 @@ export interface EventParts {
 }
 
 export class EmbeddedEvents implements EventEngine {
+  readonly storesWholeDays = true;
   readonly #journal: Journal;
   readonly #columns: Thread<ColumnsApi>;
   readonly #feed: ColumnFeed;

@@ -33,6 +33,10 @@ const REQUEST_DOCUMENTS_MAX = 5000;
 const REQUESTS_MAX = 2;
 /** Attempts for documents that OpenSearch was too busy for. */
 const ATTEMPTS_MAX = 6;
+/** How long OpenSearch waits for a primary shard that is not there. Its own default is a minute. */
+export const SHARD_SECONDS_MAX = 4;
+/** Attempts for documents without a primary shard. That of a new day may take seconds on a busy cluster. */
+const SHARD_ATTEMPTS_MAX = 4;
 
 const RETRIED: ReadonlySet<OpenSearchFailure> = new Set(["overloaded", "no_shard", "timeout"]);
 /** Failures of the index, not of a document: they concern whatever comes after as well. */
@@ -112,7 +116,7 @@ async function createChunk(
       }
       const description = describeCause(error, status);
       const { failure: reason, detail } = description;
-      if (RETRIED.has(reason) && attempt + 1 < ATTEMPTS_MAX) {
+      if (RETRIED.has(reason) && attempt + 1 < (reason === "no_shard" ? SHARD_ATTEMPTS_MAX : ATTEMPTS_MAX)) {
         client.metrics.retried("bulk", reason);
         again.push(position);
         counts.retried++;
@@ -147,6 +151,7 @@ async function sendChunk(
       path: "/_bulk",
       query: {
         filter_path: "items.*.status,items.*.error,items.*._seq_no,items.*._primary_term",
+        timeout: `${SHARD_SECONDS_MAX}s`,
         ...(isVisible && { refresh: "wait_for" }),
       },
       body: lines.join(""),

@@ -4,6 +4,7 @@ import type { EventDraft } from "../../model/event.ts";
 import type { Arrival } from "../ports/event-engine.ts";
 import { openEventsUnderTest, withEventEngines, type EventsUnderTest } from "./opensearch-events.fixture.ts";
 
+const HOUR_MS = 3_600_000;
 const DAY = startOfDay(Date.UTC(2026, 3, 20));
 
 const draft = (timestampMs: number): EventDraft => ({
@@ -90,5 +91,64 @@ await withEventEngines("arrivals of events in OpenSearch", (url) => {
     const last = (await node.events.lastArrival())!;
     const arrived = await follow(other, before, last);
     expect(arrived.map(({ id }) => id).sort()).toEqual(late.sort());
+  });
+
+  test("of a day that was closed meanwhile do not come again", async () => {
+    const day = DAY - 20 * DAY_MS;
+    const own = await openEventsUnderTest(url);
+    const { prefix, database } = own;
+    await append(own, day, day);
+    await own.events.lastArrival();
+    await own.client.send({ operation: "test" }, { method: "POST", path: `/${prefix}-events-*/_close` });
+    await own.close();
+    // A node that begins with the order of arrival forgets the days that are gone; the next one knows only what is stored.
+    const between = await openEventsUnderTest(url, { prefix, database });
+    await append(between, DAY);
+    const before = await between.events.lastArrival();
+    await between.close();
+    const again = await openEventsUnderTest(url, { prefix, database });
+    const reopen = {
+      method: "POST",
+      path: `/${prefix}-events-*/_open`,
+      query: { expand_wildcards: "closed" },
+    } as const;
+    await again.client.send({ operation: "test" }, reopen);
+    const [late] = await append(again, day);
+    const arrived = await follow(again, before, (await again.events.lastArrival())!);
+    expect(arrived.map(({ id }) => id)).toEqual([late]);
+    await again.end();
+  });
+
+  test("rise although the clocks of the nodes are an hour apart", async () => {
+    const fast = await openEventsUnderTest(url, { now: () => Date.now() + HOUR_MS });
+    const { prefix, database } = fast;
+    const slow = await openEventsUnderTest(url, {
+      prefix,
+      database,
+      isFollower: true,
+      now: () => Date.now() - HOUR_MS,
+    });
+    const ids: string[] = [];
+    for (const writer of [fast, slow, fast, slow]) {
+      ids.push(...(await append(writer, DAY)));
+      await writer.events.lastArrival();
+    }
+    const token = [{ draft: draft(DAY), idempotencyToken: "both" }];
+    const [[here], [there]] = [await fast.events.append(token), await slow.events.append(token)];
+    expect(there).toEqual(here);
+    ids.push(here!.id);
+    await fast.events.lastArrival();
+    // The node with the slow clock goes on.
+    await fast.close();
+    const next = await openEventsUnderTest(url, { prefix, database, now: () => Date.now() - HOUR_MS });
+    ids.push(...(await append(slow, DAY)));
+    const last = (await slow.events.lastArrival())!;
+    const arrived = await follow(slow, null, last);
+    expect(arrived.map(({ id }) => id)).toEqual(ids);
+    expect(new Set(ids).size).toBe(6);
+    const places = arrived.map(({ place }) => place);
+    expect(places).toEqual(places.toSorted());
+    await slow.close();
+    await next.end();
   });
 });

@@ -5,7 +5,7 @@ import { readEventId } from "../files/event-id.ts";
 import { amendedText, eventText } from "../files/event-text.ts";
 import type { Amendment, NewEvent, StoredEvent } from "../ports/event-engine.ts";
 import { StoreUnavailable } from "../ports/store-errors.ts";
-import { createDocuments, type NewDocument } from "./bulk.ts";
+import { createDocuments, SHARD_SECONDS_MAX, type NewDocument } from "./bulk.ts";
 import { dailyIndexName } from "./daily-index.ts";
 import { documentIds, eventIdMaker, tokenDocumentId, tokenEventId } from "./event-document-id.ts";
 import { documentText, tokenTerm, type EventDocument, type EventSource } from "./event-documents.ts";
@@ -238,7 +238,12 @@ export class EventStore {
       {
         method: "POST",
         path: "/_bulk",
-        query: { refresh: "wait_for", require_alias: false, filter_path: "items.*.status,items.*.error" },
+        query: {
+          refresh: "wait_for",
+          timeout: `${SHARD_SECONDS_MAX}s`,
+          require_alias: false,
+          filter_path: "items.*.status,items.*.error",
+        },
         body: lines.join(""),
         isLines: true,
       },

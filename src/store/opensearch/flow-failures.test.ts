@@ -1,6 +1,5 @@
-import { once } from "node:events";
-import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { openGate } from "../../../test/cluster/gate.ts";
 import { DAY_MS } from "../../lib/time.ts";
 import { flowRowsOf } from "../../model/flow-rows.ts";
 import { dailyIndexName } from "./daily-index.ts";
@@ -29,38 +28,6 @@ function sampleOf(windowStartMs: number) {
 
 const rows = (count: number, startMs = START) =>
   flowRowsOf(Array.from({ length: count }, (_, nth) => ({ ...sampleOf(startMs), srcPort: nth })));
-
-/** A way to the server that can be cut. */
-class Link {
-  readonly #target: URL;
-  readonly #server: Server;
-  readonly #sockets = new Set<Socket>();
-  #port = 0;
-
-  constructor(target: string) {
-    this.#target = new URL(target);
-    this.#server = createServer((near) => {
-      const far = connect(Number(this.#target.port), this.#target.hostname);
-      for (const socket of [near, far]) {
-        this.#sockets.add(socket);
-        socket.on("error", () => socket.destroy()).on("close", () => this.#sockets.delete(socket));
-      }
-      near.pipe(far).pipe(near);
-    });
-  }
-
-  async open(): Promise<string> {
-    await once(this.#server.listen(this.#port, "127.0.0.1"), "listening");
-    this.#port = (this.#server.address() as AddressInfo).port;
-    return `http://127.0.0.1:${this.#port}`;
-  }
-
-  async cut(): Promise<void> {
-    const closed = once(this.#server.close(), "close");
-    for (const socket of this.#sockets) socket.destroy();
-    await closed;
-  }
-}
 
 await withOpenSearch("flows while OpenSearch fails", (url) => {
   let opened: FlowsUnderTest;
@@ -164,20 +131,35 @@ await withOpenSearch("flows while OpenSearch fails", (url) => {
   });
 
   test("a server that is gone fails calls in terms of the store, and is used again when it is back", async () => {
-    const link = new Link(url);
-    const through = await openFlowsUnderTest(await link.open(), { retriesMax: 1 });
+    const gate = await openGate(url);
+    const through = await openFlowsUnderTest(gate.url, { retriesMax: 1 });
     await through.flows.append(rows(3), "before");
-    await link.cut();
+    gate.cut();
     const gone = { name: "StoreUnavailable", reason: "failed", message: expect.stringContaining("cannot be reached") };
     await expect(through.flows.append(rows(3), "while")).rejects.toMatchObject(gone);
     await expect(through.flows.count()).rejects.toMatchObject(gone);
     expect(await failures("bulk", "unreachable", through)).toBe(1);
-    await link.open();
+    gate.open();
     await through.flows.append(rows(3), "while");
     await through.flows.append(rows(3), "before");
     expect(await through.flows.count()).toBe(6);
     await through.end();
-    await link.cut();
+    gate.close();
+  });
+
+  test("a query that its caller gives up while it waits for an answer ends with the caller's reason", async () => {
+    const gate = await openGate(url);
+    const through = await openFlowsUnderTest(gate.url);
+    gate.stall();
+    const reason = new Error("the client has gone");
+    const controller = new AbortController();
+    const stopped = through.flows.list({}, NEWEST, 0, 10, { client: "key", signal: controller.signal });
+    setTimeout(() => controller.abort(reason), 100);
+    // An exception that nobody catches would fail the run.
+    await expect(stopped).rejects.toBe(reason);
+    gate.open();
+    await through.end();
+    gate.close();
   });
 
   test("a query that its caller gives up ends with the caller's reason", async () => {

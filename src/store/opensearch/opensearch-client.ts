@@ -64,6 +64,18 @@ export interface RequestKind {
   readonly indices?: string | undefined;
 }
 
+/** What OpenSearch refuses, for all indices and for single ones. */
+interface BlockList {
+  readonly global?: Blocks;
+  readonly indices?: Readonly<Record<string, Blocks>>;
+}
+type Blocks = Readonly<Record<string, { readonly levels?: readonly string[] }>>;
+
+const refusesWrites = ({ global = {}, indices = {} }: BlockList) =>
+  [global, ...Object.values(indices)].some((blocks) =>
+    Object.values(blocks).some(({ levels = [] }) => levels.includes("write")),
+  );
+
 interface FailedSearch {
   readonly status?: number;
   readonly error?: OpenSearchCause;
@@ -81,6 +93,8 @@ class SearchFailed extends Error {
 const RETRY_MS = 100;
 const RETRY_MS_MAX = 5000;
 const SHARDS_SECONDS_MAX = 6;
+const RESPONSIVE_MS_MAX = 1000;
+const CHECK_MS_MAX = 3000;
 const TIMEOUT_SECONDS = 30;
 const RETRIES_MAX = 3;
 const CONNECTIONS_MAX = 32;
@@ -167,15 +181,26 @@ export class OpenSearchClient {
             continue;
           }
         }
-        const mayRepeat = TRANSIENT.has(failure) && !(failure === "timeout" && kind.isQuery);
-        if (!mayRepeat || nth >= retriesMax) {
+        const isSlowQuery = failure === "timeout" && kind.isQuery === true;
+        if (!TRANSIENT.has(failure) || isSlowQuery || nth >= retriesMax) {
           this.metrics.failed(kind.operation, failure);
-          throw toStoreError(description, error, kind.isQuery ?? false);
+          // A query that takes too long is its caller's concern, unless nothing is answered at all.
+          const isQuery = kind.isQuery === true && !(isSlowQuery && !(await this.#isResponsive()));
+          throw toStoreError(description, error, isQuery);
         }
         this.metrics.retried(kind.operation, failure);
         await this.pause(nth, signal);
       }
     }
+  }
+
+  /** True if OpenSearch answers the simplest question at once. */
+  async #isResponsive(): Promise<boolean> {
+    const asking = this.#once({ method: "HEAD", path: "/", timeoutMs: RESPONSIVE_MS_MAX });
+    return asking.then(
+      () => true,
+      () => false,
+    );
   }
 
   /** Waits before another attempt: longer each time, and not as long as others that failed at the same moment. */
@@ -212,7 +237,8 @@ export class OpenSearchClient {
       },
       { ...(timeoutMs !== undefined && { requestTimeout: timeoutMs }), ...(ignore && { ignore: [...ignore] }) },
     );
-    const abort = () => sending.abort();
+    // Returns nothing: Node takes the rejection of a promise that a listener returns for an uncaught exception.
+    const abort = () => void sending.abort();
     signal?.addEventListener("abort", abort, { once: true });
     try {
       return (await sending).body;
@@ -238,18 +264,28 @@ export class OpenSearchClient {
     return true;
   }
 
-  /** Rejects with the reason if OpenSearch does not answer, or lacks a shard of these indices. */
+  /** Rejects with the reason if OpenSearch does not answer, or these indices lack a shard or accept no writes. */
   async check(indices: string, signal?: AbortSignal): Promise<void> {
-    const { status } = await this.send<{ status: string }>(
-      { operation: "health" },
-      { method: "GET", path: `/_cluster/health/${indices}`, query: { local: true }, signal },
-    );
-    if (status === "red")
-      throw new StoreUnavailable(
-        "failed",
-        `a part of ${indices} has no copy on a running OpenSearch node`,
-        SHARDS_SECONDS_MAX,
-      );
+    const kind = { operation: "health" };
+    const ask = <Answer>(path: string, query: object = {}) =>
+      this.send<Answer>(kind, {
+        method: "GET",
+        path: `${path}/${indices}`,
+        query: { local: true, ...query },
+        timeoutMs: CHECK_MS_MAX,
+        signal,
+      });
+    const [{ status }, { blocks }] = await Promise.all([
+      ask<{ status: string }>("/_cluster/health"),
+      ask<{ blocks: BlockList }>("/_cluster/state/blocks", { allow_no_indices: true }),
+    ]);
+    if (status === "red") throw this.#unready("no_shard", indices);
+    if (refusesWrites(blocks)) throw this.#unready("read_only", indices);
+  }
+
+  #unready(failure: OpenSearchFailure, indices: string): Error {
+    this.metrics.failed("health", failure);
+    return toStoreError({ failure, detail: indices }, undefined, false);
   }
 
   /** The room of all nodes, and what these indices take of it. */

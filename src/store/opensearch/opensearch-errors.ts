@@ -26,6 +26,7 @@ export interface FailureDescription {
 export interface OpenSearchCause {
   readonly type?: string;
   readonly reason?: string;
+  readonly index?: string;
   readonly root_cause?: readonly OpenSearchCause[];
   readonly caused_by?: OpenSearchCause;
   readonly failed_shards?: readonly { readonly reason?: OpenSearchCause }[];
@@ -55,6 +56,7 @@ const BY_TYPE: Readonly<Record<string, OpenSearchFailure>> = {
   mapper_parsing_exception: "mapping",
   strict_dynamic_mapping_exception: "mapping",
   illegal_argument_exception: "mapping",
+  query_shard_exception: "mapping",
   security_exception: "credentials",
 };
 
@@ -73,8 +75,9 @@ export function describeCause(cause: OpenSearchCause, status: number): FailureDe
   const chain = [...causesOf(cause)];
   const known = chain.find(({ type }) => type !== undefined && type in BY_TYPE);
   const failure = known ? BY_TYPE[known.type!]! : (BY_STATUS[status] ?? "other");
-  const { type = "unknown", reason = "" } = known ?? chain[0] ?? {};
-  return { failure, detail: `${type}: ${reason}`.slice(0, DETAIL_CHARACTERS_MAX) };
+  const { type = "unknown", reason = "", index = "" } = known ?? chain[0] ?? {};
+  const place = failure === "mapping" && !reason.includes(index) ? `${index}: ` : "";
+  return { failure, detail: `${place}${type}: ${reason}`.slice(0, DETAIL_CHARACTERS_MAX) };
 }
 
 function* causesOf(cause: OpenSearchCause): Generator<OpenSearchCause> {
@@ -134,6 +137,7 @@ export function toStoreError({ failure, detail }: FailureDescription, cause: unk
     return new QueryRefused("from", "covers too much data: narrow the time range");
   if (failure === "timeout" && isQuery) return new QueryRefused("from", "took too long: narrow the time range");
   const reason = failure === "overloaded" ? "queue_full" : failure === "read_only" ? "disk_full" : "failed";
-  const message = `${MESSAGES[failure]} (${detail})`;
-  return new StoreUnavailable(reason, message, SECONDS_TO_RETRY[failure] ?? RETRY_SECONDS, { cause });
+  const summary = MESSAGES[failure];
+  const message = `${summary} (${detail})`;
+  return new StoreUnavailable(reason, message, SECONDS_TO_RETRY[failure] ?? RETRY_SECONDS, { cause, summary });
 }

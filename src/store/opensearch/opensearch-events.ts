@@ -87,6 +87,7 @@ export async function putEventTemplate(
 export const eventsName = (indexPrefix: string) => `${indexPrefix}-events`;
 
 export class OpenSearchEvents implements EventEngine {
+  readonly storesWholeDays = false;
   readonly #client: OpenSearchClient;
   readonly #name: string;
   readonly #platform: string;

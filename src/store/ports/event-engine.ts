@@ -72,6 +72,11 @@ export interface SearchResult {
 /** The engine that holds the events. */
 export interface EventEngine {
   /**
+   * True if the events of one UTC day in one `append` are stored together or not at all. Where it is false, a rejected call may
+   * have stored some of them: whoever repeats it gives every event a token, with which `append` stores it once.
+   */
+  readonly storesWholeDays: boolean;
+  /**
    * Stores the events. Once it resolves they survive a crash and every read sees them. If it rejects, with
    * StoreUnavailable, none of them is promised. Ids are unique, and readable by `timeOfId`.
    */
