@@ -11,7 +11,7 @@ import { PlatformWord } from "./embedded/platform-word.ts";
 import { openOpenSearchData, unreadableDays, type OpenSearchSettings } from "./opensearch/opensearch-data.ts";
 import type { PostgresSettings } from "./postgres/postgres-address.ts";
 import { openAllPostgresCases, openPostgresCases } from "./postgres/postgres-cases.ts";
-import { holdServiceLease } from "./postgres/service-lease.ts";
+import { holdServiceLease, refuseOthers } from "./postgres/service-lease.ts";
 import { readPosition, readStoredRules as readEmbeddedRules } from "./sqlite/cases/rule-tables.ts";
 import { openKeyDatabase } from "./sqlite/key-database.ts";
 import { goneAmong, type GoneFile } from "./files/file-identity.ts";
@@ -117,6 +117,7 @@ async function openCluster(
   const lock = takeFolder(dataDir, opened);
   lock.sign();
   const postgres = await openAllPostgresCases({ settings: options.postgres, registry, log, now }, opened);
+  await refuseOthers(postgres.leases, "service");
   const place = {
     place: `The database of postgres.url, with the events of ${indexPrefix} in OpenSearch,`,
     remedy: "use another database with postgres.url and another index_prefix",
@@ -161,6 +162,7 @@ async function holdCases<Cases extends CasePart>(
   { dataDir, log }: StoreOptions,
   opened: OpenedParts,
 ): Promise<Cases> {
+  await refuseOthers(cases.leases, "nodes");
   const held = await holdServiceLease({
     leases: cases.leases,
     holder: holderOf(dataDir),

@@ -88,7 +88,7 @@ describeWithPostgres("alerts of nodes that share PostgreSQL", () => {
       changes = [];
       await database.query(
         `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-         WHERE datname = current_database() AND (query LIKE 'LISTEN%' OR query = 'SELECT 1')`,
+         WHERE datname = current_database() AND (query LIKE 'LISTEN%' OR query LIKE 'SELECT extract(epoch%')`,
       );
       await commit(here, newAlert());
       const last = await here.alerts.lastChange();
