@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { createRule, rule } from "../../src/api/rule-endpoints.fixture.ts";
 import { openReader } from "../../src/api/stream.fixture.ts";
 import { withEventEngines } from "../../src/store/opensearch/opensearch-events.fixture.ts";
+import { KEY, startAbusePeer, type AbusePeer } from "../abuse-ipdb.ts";
 import { openNodes, type Node, type Nodes } from "./nodes.ts";
 
 // Three equal nodes. The tests build on each other: the last ones stop and kill nodes.
@@ -19,6 +20,7 @@ await withEventEngines("three nodes of one service", () => {
   let nodes: Nodes;
   let [a, b, c]: Node[] = [];
   let hook: Server;
+  let abuse: AbusePeer;
   const messages: any[] = [];
 
   beforeAll(async () => {
@@ -31,7 +33,10 @@ await withEventEngines("three nodes of one service", () => {
       });
     }).listen(0, "127.0.0.1");
     await once(hook, "listening");
+    abuse = await startAbusePeer();
     nodes = await openNodes({
+      TOCSIN_ENRICHMENT_ABUSEIPDB_KEY: KEY,
+      TOCSIN_ENRICHMENT_ABUSEIPDB_URL: abuse.url,
       TOCSIN_NOTIFICATIONS_WEBHOOK_URL: `http://127.0.0.1:${(hook.address() as AddressInfo).port}/`,
       TOCSIN_NOTIFICATIONS_WEBHOOK_SECRET: "a secret of some length",
       TOCSIN_NOTIFICATIONS_PRIVATE_ADDRESSES: "on",
@@ -44,6 +49,7 @@ await withEventEngines("three nodes of one service", () => {
   afterAll(async () => {
     await nodes?.end();
     hook?.close();
+    await abuse?.close();
   });
 
   const submit = async (node: Node, type: string, data: object = {}, headers: Record<string, string> = {}) => {
@@ -207,6 +213,19 @@ await withEventEngines("three nodes of one service", () => {
       await expect.poll(async () => (await channel()).state).toBe("working");
     }
     expect(messages).toHaveLength(1);
+  });
+
+  test("a reputation that one node looked up is that of events and alerts of all", async () => {
+    const made = await ruleByNumber(b!, "node_reputation");
+    const reputationOf = async (path: string) => (await b!.call("GET", path)).body.data.enrichment.abuse_ipdb;
+    await submit(c!, "node_reputation", { n: 1, src_ip: "45.33.32.156" });
+    await expect.poll(async () => (await alertsOf(b!, made.name)).length).toBe(1);
+    const [alert] = await alertsOf(b!, made.name);
+    await expect.poll(() => reputationOf(`/v1/alerts/${alert!.id}`)).toBeDefined();
+    const asked = abuse.asked.length;
+    const id = await submit(b!, "node_reputation_later", { src_ip: "45.33.32.156" });
+    await expect.poll(() => reputationOf(`/v1/events/${id}`)).toBeDefined();
+    expect(abuse.asked, "the second node asks the store").toHaveLength(asked);
   });
 
   test("a node that is paused loses its roles, and writes nothing when it goes on", async () => {

@@ -57,6 +57,24 @@ export function postgresExports(database: PostgresTransactions, changed: Noticed
 
 export function postgresReputations(database: PostgresDatabase): ReputationStore {
   return {
+    shared: {
+      find: async (address, sinceMs) => {
+        const [row] = await database.query<{ checkedAt: number; report: string }>(
+          `SELECT checked_at AS "checkedAt", report FROM reputations WHERE address = $1 AND checked_at >= $2`,
+          [address, sinceMs],
+        );
+        return row && { address, checkedAt: row.checkedAt, report: parseExact(row.report) as JsonObject };
+      },
+      reserve: async (day, max) => {
+        if (max < 1) return undefined;
+        const [row] = await database.query<{ count: number }>(
+          `INSERT INTO lookups(day, count) VALUES ($1, 1)
+           ON CONFLICT (day) DO UPDATE SET count = lookups.count + 1 WHERE lookups.count < $2 RETURNING count`,
+          [day, max],
+        );
+        return row?.count;
+      },
+    },
     since: async (ms, limit) => {
       const rows = await database.query<{ address: string; checkedAt: number; report: string }>(
         `SELECT address, checked_at AS "checkedAt", report FROM reputations WHERE checked_at >= $1
