@@ -26,10 +26,11 @@ describeWithPostgres("requests that two nodes count", () => {
   afterAll(() => opened.close());
 
   test("are never more than the limit, whoever asks at once and whatever their clocks say within seconds", async () => {
+    const first = await here.take("key_many", 1, LIMITS, NOON + 2000);
     const takes = Array.from({ length: 80 }, (_, i) =>
       [here, there][i % 2]!.take("key_many", 1, LIMITS, NOON + ((i * 37) % 2000)),
     );
-    const granted = (await Promise.all(takes)).reduce((sum, taken) => sum + taken.granted, 0);
+    const granted = (await Promise.all(takes)).reduce((sum, taken) => sum + taken.granted, first.granted);
     expect(granted).toBe(LIMITS.perMinute);
     expect(await there.find("key_many")).toMatchObject({ minuteCount: 50, dayCount: 50 });
   });
