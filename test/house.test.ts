@@ -10,6 +10,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   config: ["lib", "model", "notify/channels.ts"],
   enrichment: ["lib", "model", "store/ports"],
   "store/ports": ["lib", "model"],
+  "store/leases": ["lib", "store/ports"],
   "store/files": ["lib", "model", "store/ports"],
   "store/queries": ["lib", "model", "store/ports"],
   "store/search": ["lib", "model", "store/ports", "store/files"],
@@ -37,7 +38,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "store/postgres",
     "store/opensearch",
   ],
-  "store/opensearch": ["lib", "model", "store/ports", "store/files", "store/queries", "store/search"],
+  "store/opensearch": ["lib", "model", "store/ports", "store/files", "store/queries", "store/search", "store/leases"],
   "store/open-archive": [
     "lib",
     "store/ports",
@@ -98,6 +99,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "api/problems.ts",
   ],
   retention: ["lib", "model", "config", "store/ports"],
+  roles: ["lib", "store/ports", "store/leases"],
   app: [
     "lib",
     "model",
@@ -118,6 +120,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "console",
     "api",
     "retention",
+    "roles",
   ],
   commands: [
     "lib",

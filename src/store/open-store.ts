@@ -12,7 +12,7 @@ import { PlatformWord } from "./embedded/platform-word.ts";
 import { openOpenSearchData, unreadableDays, type OpenSearchSettings } from "./opensearch/opensearch-data.ts";
 import type { PostgresSettings } from "./postgres/postgres-address.ts";
 import { openAllPostgresCases, openPostgresCases } from "./postgres/postgres-cases.ts";
-import { holdServiceLease } from "./postgres/service-lease.ts";
+import { holdServiceLease, refuseOthers } from "./postgres/service-lease.ts";
 import { readPosition, readStoredRules as readEmbeddedRules } from "./sqlite/cases/rule-tables.ts";
 import { openKeyDatabase } from "./sqlite/key-database.ts";
 import { goneAmong, type GoneFile } from "./files/file-identity.ts";
@@ -20,10 +20,13 @@ import type { Layout } from "./files/layout.ts";
 import { lockDataFolder } from "./embedded/lock.ts";
 import { openStateDatabase } from "./sqlite/state-database.ts";
 import type { Rule } from "../model/rule.ts";
+import { StoreUnavailable } from "./ports/store-errors.ts";
 import type { AlertStore } from "./ports/alert-store.ts";
+import type { EventEngine } from "./ports/event-engine.ts";
+import type { FlowEngine } from "./ports/flow-engine.ts";
 import type { KeyStore } from "./ports/key-store.ts";
 import type { Fence } from "./ports/lease-store.ts";
-import type { CasePart, DataPart, MissingDay, Store } from "./ports/store.ts";
+import type { CasePart, DataPart, FencedCases, MissingDay, Store } from "./ports/store.ts";
 
 // Opens the store, or parts of it for the command line.
 
@@ -44,7 +47,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   const { registry, log } = options;
   const opened = new OpenedParts();
   try {
-    const { cases, data, goneFiles } = options.opensearch
+    const { cases, data, sharing, goneFiles } = options.opensearch
       ? await openCluster(options, options.opensearch, opened)
       : await openOnFolder(options, opened);
     const watch = new FileWatch({
@@ -64,8 +67,16 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       },
     });
     const checks = [data, cases, watch];
-    const check = async () => void (await Promise.all(checks.map((part) => part.check())));
-    return composeStore(cases, data, { check, close: () => opened.close() });
+    const check = async () => {
+      const lacking = sharing ? await sharing.lacking() : [];
+      if (lacking.length > 0) {
+        const summary = `this node lacks ${lacking.join(" and ")}`;
+        throw new StoreUnavailable("lacking", summary, undefined, { summary });
+      }
+      await Promise.all(checks.map((part) => part.check()));
+    };
+    const store = composeStore(cases, data, { check, close: () => opened.close() });
+    return sharing ? sharedStore(store, data, sharing) : store;
   } catch (error) {
     await opened.abandon(log);
     throw error;
@@ -75,6 +86,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 interface ComposedParts {
   readonly cases: CasePart;
   readonly data: DataPart;
+  /** Undefined if no other node uses the store. */
+  readonly sharing?: Sharing;
   goneFiles(): Promise<readonly GoneFile[]>;
 }
 
@@ -106,11 +119,12 @@ async function openCluster(
 ): Promise<ComposedParts> {
   const { dataDir, platform, indexPrefix, registry, log, now = Date.now } = options;
   if (!options.postgres) throw new Error("OpenSearch needs PostgreSQL beside it");
+  const node = holderOf(dataDir);
   const lock = takeFolder(dataDir, opened);
   lock.sign();
-  const shared = await openAllPostgresCases({ settings: options.postgres, registry, log, now }, opened);
-  await refuseUnfinishedMigration(shared.migration, DATABASE);
-  const postgres = await holdCases(shared, options, opened);
+  const postgres = await openAllPostgresCases({ settings: options.postgres, registry, log, now }, opened);
+  await refuseUnfinishedMigration(postgres.migration, DATABASE);
+  await refuseOthers(postgres.leases, "service");
   const place = {
     place: `The database of postgres.url, with the events of ${indexPrefix} in OpenSearch,`,
     remedy: "use another database with postgres.url and another index_prefix",
@@ -123,7 +137,7 @@ async function openCluster(
       platform,
       arrivals: postgres.arrivals,
       leases: postgres.leases,
-      holder: holderOf(dataDir),
+      holder: node,
       noteEvents: (events) => (word.isKept ? undefined : word.noteEvents(events)),
       registry,
       log,
@@ -133,7 +147,17 @@ async function openCluster(
   );
   await word.agree(data.events);
   const cases = { ...postgres, rules: word.around(postgres.rules) };
-  return { cases, data, goneFiles: async () => goneAmong([lock.identity]) };
+  const sharing: Sharing = {
+    node,
+    under: (fence) => postgres.under(fence),
+    lacking: () =>
+      lackingOf([
+        ["PostgreSQL", () => postgres.check()],
+        ["the notices of other nodes", () => postgres.checkNotices()],
+        ["OpenSearch", () => data.check()],
+      ]),
+  };
+  return { cases, data, sharing, goneFiles: async () => goneAmong([lock.identity]) };
 }
 
 const DATABASE = "The database of postgres.url";
@@ -147,6 +171,7 @@ async function holdCases<Cases extends CasePart>(
   { dataDir, log }: StoreOptions,
   opened: OpenedParts,
 ): Promise<Cases> {
+  await refuseOthers(cases.leases, "nodes");
   const held = await holdServiceLease({
     leases: cases.leases,
     holder: holderOf(dataDir),
@@ -161,8 +186,54 @@ async function holdCases<Cases extends CasePart>(
 function fencedAlerts(alerts: AlertStore, fence: Fence): AlertStore {
   return {
     ...alerts,
-    commit: ({ detected, ...changes }) => alerts.commit({ ...changes, detected: detected && { fence, ...detected } }),
+    commit: (changes) => alerts.commit({ ...changes, fence: changes.detected && fence }),
   };
+}
+
+interface Sharing {
+  readonly node: string;
+  under(fence: Fence): FencedCases;
+  /** What this node needs and does not have. */
+  lacking(): Promise<readonly string[]>;
+}
+
+async function lackingOf(checks: readonly (readonly [name: string, () => Promise<void>])[]): Promise<string[]> {
+  const outcomes = await Promise.allSettled(checks.map(([, check]) => check()));
+  return checks.flatMap(([name], nth) => {
+    const outcome = outcomes[nth]!;
+    if (outcome.status === "fulfilled") return [];
+    const why = outcome.reason instanceof StoreUnavailable ? outcome.reason.summary : undefined;
+    return [why === undefined ? name : `${name} (${why})`];
+  });
+}
+
+function sharedStore(store: Store, data: DataPart, { node, under }: Sharing): Store {
+  const fenced = (fence: Fence): Store => {
+    const cases = under(fence);
+    const beforeRemoval = () => store.leases.check(fence);
+    return {
+      ...store,
+      ...cases,
+      retention: { ...store.retention, save: (notes) => cases.retention.save(notes) },
+      events: withRemoval(data.events, beforeRemoval),
+      flows: withRemoval(data.flows, beforeRemoval),
+    };
+  };
+  return { ...store, shared: { node, under: fenced } };
+}
+
+/** The engine with a check before data is removed, which no transaction can make part of the removal. */
+function withRemoval<Engine extends EventEngine | FlowEngine>(engine: Engine, check: () => Promise<void>): Engine {
+  const removeBefore = async (ms: number) => {
+    await check();
+    return engine.removeBefore(ms);
+  };
+  return new Proxy(engine, {
+    get: (target, name) => {
+      const value: unknown = name === "removeBefore" ? removeBefore : Reflect.get(target, name, target);
+      return typeof value === "function" ? (value.bind(target) as unknown) : value;
+    },
+  });
 }
 
 function composeStore(cases: CasePart, data: DataPart, rest: Pick<Store, "check" | "close">): Store {

@@ -5,7 +5,15 @@ export interface UnavailableOptions extends ErrorOptions {
 
 /** The store cannot serve this call now: try again later. `reason` is a label for metrics. */
 export class StoreUnavailable extends Error {
-  readonly reason: "queue_full" | "disk_full" | "file_gone" | "unreachable" | "failed" | "closed";
+  readonly reason:
+    | "queue_full"
+    | "disk_full"
+    | "file_gone"
+    | "unreachable"
+    | "lease_lost"
+    | "lacking"
+    | "failed"
+    | "closed";
   readonly retryAfterSeconds: number;
   readonly summary: string | undefined;
   constructor(

@@ -5,6 +5,8 @@ import type { Lease, LeaseStore } from "../ports/lease-store.ts";
 // One service at a time works on a database: its events are in a data folder that the others do not have.
 
 const NAME = "service";
+/** Every service of several nodes has somebody in this role. */
+const NODES_ROLE = "detector";
 const TTL_MS = 15_000;
 const RENEW_MS = 3000;
 /** How often a start looks whether the service before it is gone. */
@@ -17,6 +19,12 @@ export class DatabaseInUse extends Error {
     );
     this.name = "DatabaseInUse";
   }
+}
+
+/** Rejects with DatabaseInUse if nodes that share their store, or a service with a data folder, work on the database. */
+export async function refuseOthers(leases: LeaseStore, kind: "nodes" | "service"): Promise<void> {
+  const current = await leases.current(kind === "nodes" ? NODES_ROLE : NAME);
+  if (current && current.expiresInMs > 0) throw new DatabaseInUse(current.holder);
 }
 
 export interface ServiceLeaseOptions {
