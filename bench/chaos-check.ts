@@ -6,6 +6,9 @@ import { callApi } from "./chaos-load.ts";
 const PAGE_EVENTS = 1000;
 const PAGE_ALERTS = 100;
 const LOOK_MS = 1000;
+/** No new alerts for so long: another node may have just taken over, and begins with what is stored. */
+const QUIET_MS = 15_000;
+const ATTEMPTS_MAX = 30;
 const QUERY = { bool: { must: [{ field: "type", starts_with: "chaos_" }] } };
 
 export interface Findings {
@@ -23,7 +26,7 @@ async function ask(url: string, key: string, method: string, path: string, body?
   for (let attempt = 1; ; attempt++) {
     const answer = await callApi(url, key, method, path, body ? { body: JSON.stringify(body) } : {});
     if (answer.status === 200) return answer.body;
-    if (attempt === 30) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+    if (attempt === ATTEMPTS_MAX) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
     await sleep(LOOK_MS);
   }
 }
@@ -33,11 +36,10 @@ export async function awaitDetection(url: string, key: string, untilMs: number):
   let [last, since] = ["", Date.now()];
   while (Date.now() < untilMs) {
     const { detection } = (await ask(url, key, "GET", "/readyz")).data;
-    const { meta } = await ask(url, key, "GET", "/v1/alerts?per_page=1");
-    const now = `${detection.lag_seconds} ${JSON.stringify(meta.total ?? meta)}`.replace(/"(request_id|timestamp)":"[^"]*"/g, "");
+    const { pagination } = await ask(url, key, "GET", "/v1/alerts?per_page=1");
+    const now = `${detection.lag_seconds} ${pagination.total}`;
     if (now !== last) [last, since] = [now, Date.now()];
-    // Detection tells of its lag once a second, and another node may have just taken over.
-    if (detection.lag_seconds === 0 && Date.now() - since > 15_000) return;
+    if (detection.lag_seconds === 0 && Date.now() - since > QUIET_MS) return;
     await sleep(LOOK_MS);
   }
   throw new Error("detection has not caught up");
@@ -52,11 +54,11 @@ export async function readFindings(url: string, key: string): Promise<Findings> 
       limit: PAGE_EVENTS,
       ...(after && { after }),
     });
-    for (const { id, raw } of page.data as { id: string; raw: { n: number } }[])
+    for (const { id, raw } of page.data.results as { id: string; raw: { n: number } }[])
       events.set(raw.n, [...(events.get(raw.n) ?? []), id]);
-    after = page.pagination?.next_cursor ?? page.meta?.next_cursor;
+    after = page.data.next_cursor;
   } while (after);
-  const counted = await ask(url, key, "POST", "/v1/events/search", {
+  const { data: counted } = await ask(url, key, "POST", "/v1/events/search", {
     query: QUERY,
     limit: 0,
     aggs: { types: { terms: { field: "type", size: 10 } } },
@@ -70,13 +72,9 @@ export async function readFindings(url: string, key: string): Promise<Findings> 
       alerts.set(title, [...(alerts.get(title) ?? []), count]);
     alertAfter = page.pagination?.next_cursor;
   } while (alertAfter);
-  return { events, alerts, ...totalsOf(counted) };
-}
-
-function totalsOf(answer: any): Pick<Findings, "types" | "total"> {
-  const buckets = (answer.aggregations ?? answer.meta.aggregations).types.buckets as { key: string; count: number }[];
+  const buckets = counted.aggregations.types.buckets as { key: string; count: number }[];
   const types = Object.fromEntries(buckets.map(({ key, count }) => [key, count]).toSorted());
-  return { types, total: answer.meta?.total ?? answer.pagination?.total };
+  return { events, alerts, types, total: counted.total };
 }
 
 /** Differences in words; empty if the cluster lost and doubled nothing and agrees with the single node. */

@@ -87,7 +87,13 @@ async function victimsOf({ nodes, opensearch, postgres }: LocalCluster, kind: Ki
     const { primary, primaryName } = postgres;
     if (!primary || !postgres.isSynchronous) return [];
     return [
-      { kind, name: primaryName, kill: () => primary.kill(), pause: () => primary.pause(), resume: () => primary.resume() },
+      {
+        kind,
+        name: primaryName,
+        kill: () => primary.kill(),
+        pause: () => primary.pause(),
+        resume: () => primary.resume(),
+      },
     ];
   }
   if (kind === "opensearch" && !(await isWhole(opensearch.urls))) return [];

@@ -34,8 +34,8 @@ export const CHAOS_RULES = [
     window: "1h",
     group_by: "raw.group",
     sequence: [
-      { conditions: [{ field: "type", equals: "chaos_first" }] },
-      { conditions: [{ field: "type", equals: "chaos_second" }] },
+      { name: "first", conditions: [{ field: "type", equals: "chaos_first" }] },
+      { name: "second", conditions: [{ field: "type", equals: "chaos_second" }] },
     ],
   },
 ].map((rule) => ({

@@ -65,7 +65,7 @@ export function startChaosLoad({ urls, key, seed, eventsPerSecond, startMs }: Lo
   const failures = new Map<string, number>();
   const startedAt = performance.now();
   let [batches, lastAt, longestGapMs] = [0, startedAt, 0];
-  let isFinishing = false;
+  const finishing = new AbortController();
   const over = new AbortController();
 
   const send = async (batch: ChaosBatch, attempt: number): Promise<boolean> => {
@@ -79,7 +79,8 @@ export function startChaosLoad({ urls, key, seed, eventsPerSecond, startMs }: Lo
         return false;
       }
       const ids = body.data.ids as string[];
-      if (ids.length !== BATCH_EVENTS) throw new Error(`a batch was acknowledged in part: ${JSON.stringify(body.data)}`);
+      if (ids.length !== BATCH_EVENTS)
+        throw new Error(`a batch was acknowledged in part: ${JSON.stringify(body.data)}`);
       ids.forEach((id, at) => acknowledged.set(batch.nth * BATCH_EVENTS + at, id));
       return true;
     } catch (error) {
@@ -89,7 +90,7 @@ export function startChaosLoad({ urls, key, seed, eventsPerSecond, startMs }: Lo
     }
   };
   const client = async () => {
-    while (!isFinishing && !over.signal.aborted) {
+    while (!finishing.signal.aborted && !over.signal.aborted) {
       const nth = batches++;
       await sleep(Math.max(0, startedAt + nth * everyMs - performance.now()));
       const batch = chaosBatch(seed, nth, startMs, everyMs);
@@ -109,7 +110,7 @@ export function startChaosLoad({ urls, key, seed, eventsPerSecond, startMs }: Lo
       return batches;
     },
     finish: async () => {
-      isFinishing = true;
+      finishing.abort();
       await clients;
     },
     abandon: () => over.abort(),

@@ -1,18 +1,14 @@
-import { execFile } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import { startOpenSearch, TRANSPORT_PORT, type OpenSearchCluster } from "../test/cluster/opensearch.ts";
 import { ProcessFiles, refuseTakenPorts } from "./process-files.ts";
 import { PostgresPair } from "./postgres-pair.ts";
-import { serviceEnvironment, TocsinNode } from "./tocsin-node.ts";
+import { runTocsin, serviceEnvironment, TocsinNode } from "./tocsin-node.ts";
 
 // The whole service on one machine as it runs on several: three nodes of OpenSearch, PostgreSQL with a standby, and three nodes of
 // Tocsin, each a process of its own. A part that ends comes back by itself.
 
-const MAIN = fileURLToPath(new URL("../src/main.mjs", import.meta.url));
 const NODES = 3;
 
 export interface ClusterPorts {
@@ -177,8 +173,7 @@ async function createFirstKey(
   variables: Readonly<Record<string, string>>,
 ): Promise<string | undefined> {
   const env = serviceEnvironment({ ...variables, TOCSIN_DATA_DIR: join(folder, "tocsin-1") });
-  const tocsin = async (...args: string[]): Promise<unknown> =>
-    JSON.parse((await promisify(execFile)(process.execPath, [MAIN, ...args, "--json"], { env, cwd: folder })).stdout);
+  const tocsin = async (...args: string[]): Promise<unknown> => JSON.parse(await runTocsin([...args, "--json"], env));
   if (((await tocsin("keys", "list")) as unknown[]).length > 0) return undefined;
   const flags = ["--name", "first key", "--scopes", "all", "--plan", "enterprise"];
   return ((await tocsin("keys", "create", ...flags)) as { key: string }).key;

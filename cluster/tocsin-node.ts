@@ -1,9 +1,10 @@
-import { spawn, type ChildProcess } from "node:child_process";
+import { execFile, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, mkdirSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 
 // A node of the service as a process of its own.
 
@@ -104,4 +105,9 @@ export class TocsinNode {
 export function serviceEnvironment(variables: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("TOCSIN_"));
   return { ...Object.fromEntries(inherited), ...variables };
+}
+
+/** Runs a command of `tocsin` and returns what it prints. Rejects if it fails. */
+export async function runTocsin(args: readonly string[], env: NodeJS.ProcessEnv): Promise<string> {
+  return (await promisify(execFile)(process.execPath, [MAIN, ...args], { env })).stdout;
 }
