@@ -186,6 +186,8 @@ function clusterPorts(): ClusterPorts {
 const showCounts = (counts: ReadonlyMap<string, number>) =>
   [...counts].map(([kind, count]) => `${kind}: ${count.toLocaleString("en")}`).join(", ");
 
+// The parts are processes of their own, which end with this one only if it exits by itself.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => process.exit(EXIT_FAULTS));
 try {
   process.exitCode = await run();
 } catch (error) {

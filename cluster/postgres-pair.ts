@@ -9,7 +9,7 @@ import { CannotStart } from "./process-files.ts";
 // things: that the standby has every acknowledged commit, and that the old primary acknowledges none from then on.
 
 const NAMES = ["postgres-1", "postgres-2"] as const;
-export const DATABASE = "tocsin";
+const DATABASE = "tocsin";
 const LOOK_MS = 500;
 const ANSWER_MS = 1500;
 /** A primary that has not answered for so long is replaced. */
