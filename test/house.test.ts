@@ -10,6 +10,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   config: ["lib", "model", "notify/channels.ts"],
   enrichment: ["lib", "model", "store/ports"],
   "store/ports": ["lib", "model"],
+  "store/leases": ["lib", "store/ports"],
   "store/files": ["lib", "model", "store/ports"],
   "store/queries": ["lib", "model", "store/ports"],
   "store/search": ["lib", "model", "store/ports", "store/files"],
@@ -37,7 +38,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "store/postgres",
     "store/opensearch",
   ],
-  "store/opensearch": ["lib", "model", "store/ports", "store/files", "store/queries", "store/search"],
+  "store/opensearch": ["lib", "model", "store/ports", "store/files", "store/queries", "store/search", "store/leases"],
   collectors: ["lib", "model"],
   flows: ["lib", "model", "collectors"],
   exports: ["lib", "model", "store/ports"],
@@ -87,6 +88,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "api/problems.ts",
   ],
   retention: ["lib", "model", "config", "store/ports"],
+  roles: ["lib", "store/ports", "store/leases"],
   app: [
     "lib",
     "model",
@@ -107,6 +109,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "console",
     "api",
     "retention",
+    "roles",
   ],
   commands: [
     "lib",

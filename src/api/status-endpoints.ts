@@ -28,6 +28,9 @@ const readySchema = z.object({
       status: z.enum(["running", "paused"]).describe("paused: nothing is removed until an operator confirms it"),
       messages: z.array(z.string()).describe("descriptions of held-back removals"),
     }),
+    roles: z
+      .array(z.string())
+      .describe("work that one node does at a time, and this node does now: all of it if there are no other nodes"),
   }),
   meta: metaSchema,
 });
@@ -44,22 +47,23 @@ function missingText({ kind, day, rows, why }: MissingDay): string {
   return `${rows} ${kind} of ${date} are missing: the file of that day was removed, emptied or damaged`;
 }
 
-export interface DetectionStatus {
-  readonly lagMs: number;
-  readonly isReady: boolean;
+/** Of detection, whichever node runs it. */
+export interface DetectionState {
+  status(): Promise<{ readonly lagMs: number; readonly isReady: boolean }>;
 }
 
 export interface StatusOptions {
   readonly store: Store;
-  readonly retention: { readonly status: RetentionStatus };
-  readonly detection: DetectionStatus;
+  readonly retention: { status(): Promise<RetentionStatus> };
+  readonly roles: { readonly held: readonly string[] };
+  readonly detection: DetectionState;
   readonly fileDescriptors: { readonly isExhausted: boolean };
   readonly registry: Registry;
   readonly now: () => number;
 }
 
 export function addStatusRoutes(app: FastifyInstance, options: StatusOptions): void {
-  const { store, detection, retention, fileDescriptors, registry, now } = options;
+  const { store, detection, retention, roles, fileDescriptors, registry, now } = options;
   app.get(
     "/healthz",
     {
@@ -112,7 +116,7 @@ export function addStatusRoutes(app: FastifyInstance, options: StatusOptions): v
           cause: error,
         });
       }
-      const { lagMs, isReady } = detection;
+      const { lagMs, isReady } = await detection.status();
       const status = { status: isReady ? "running" : "warming_up", lag_seconds: lagMs / 1000 };
       const missing = await Promise.all([store.missing("events"), store.missing("flows")]);
       const messages = missing.flat().map(missingText);
@@ -123,7 +127,13 @@ export function addStatusRoutes(app: FastifyInstance, options: StatusOptions): v
       return send(
         request,
         reply,
-        data({ status: "ready", detection: status, storage, retention: retentionView(retention.status) }),
+        data({
+          status: "ready",
+          detection: status,
+          storage,
+          retention: retentionView(await retention.status()),
+          roles: roles.held,
+        }),
         now,
       );
     },

@@ -130,6 +130,7 @@ async function withRulebook<Value>(
   const { openStore } = await import("../store/open-store.ts");
   const { Registry } = await import("prom-client");
   const { openRulebook } = await import("../detection/rules/rulebook.ts");
+  const { settledPlace } = await import("../detection/settled-place.ts");
   const { loadBuiltinRules } = await import("../detection/rules/builtin.ts");
   const { createLog } = await import("../lib/log.ts");
   const log = createLog({ level: "error", destination: process.stderr });
@@ -144,9 +145,12 @@ async function withRulebook<Value>(
       log,
     });
     try {
-      const rulebook = await openRulebook({ store: store.rules, builtins: loadBuiltinRules({ platform, timezone }) });
-      // A new rule applies to events after the detector's position.
-      rulebook.changeThrough(async (change) => void (await change(await store.detection.position())));
+      const rulebook = await openRulebook({
+        store: store.rules,
+        builtins: loadBuiltinRules({ platform, timezone }),
+        // A new rule applies to events after the detector's position.
+        place: () => (store.shared ? settledPlace(store) : store.detection.position()),
+      });
       return await work({
         rules: rulebook.all(),
         create: (inputs) => rulebook.createMany(inputs, AUTHOR),

@@ -15,7 +15,20 @@ export interface CrossCheckFault {
 }
 
 /** Combinations that work but are probably a mistake. */
-export function crossCheckWarnings({ host, notifications }: Settings): Pick<CrossCheckFault, "path" | "message">[] {
+export function crossCheckWarnings(settings: Settings): Pick<CrossCheckFault, "path" | "message">[] {
+  return [...consoleUrlWarnings(settings), ...exportFolderWarnings(settings)];
+}
+
+type Warning = Pick<CrossCheckFault, "path" | "message">;
+
+function exportFolderWarnings({ store, exports }: Settings): Warning[] {
+  if (store.data !== "opensearch" || exports.folder !== null) return [];
+  const message =
+    "exports can only be downloaded from the node that ran them: with several nodes, set it to a folder that all of them reach";
+  return [{ path: "exports.folder", message }];
+}
+
+function consoleUrlWarnings({ host, notifications }: Settings): Warning[] {
   const hasChannel = CHANNELS.some((name) => CHANNEL_DEFINITIONS[name].isConfigured(notifications));
   if (notifications.consoleUrl !== null || !hasChannel || (host !== "0.0.0.0" && host !== "::")) return [];
   const message = `links in messages lead to this machine's own ${host === "::" ? "::1" : "127.0.0.1"}: set it to the address at which people reach the service`;

@@ -144,6 +144,12 @@ export const settingsSchema = z.strictObject({
       100,
     ),
   }),
+  exports: z.strictObject({
+    folder: fileOr(
+      "off",
+      "folder of the files of exports instead of the data folder; nodes that share a store need one that all of them reach",
+    ),
+  }),
   plans: z.strictObject({
     starter: z.strictObject({
       perMinute: perMinute("requests a minute for a key of the plan starter", 60),

@@ -32,9 +32,11 @@ export function alertLinks(base: string, alertId: string, { hasConsole }: { hasC
   return { url: hasConsole ? `${root}/alerts?alert=${alertId}` : apiUrl, apiUrl };
 }
 
+/** Of the configured channels. */
+export type ChannelHealths = Partial<Record<Channel, ChannelHealth>>;
+
 export interface Notifier {
-  /** Undefined if the channel is not configured. */
-  healthOf(channel: Channel): ChannelHealth | undefined;
+  readonly healths: ChannelHealths;
   /** Waits briefly for the attempts in flight. One that takes too long is repeated at the next start. */
   close(): Promise<void>;
 }
@@ -85,7 +87,9 @@ export async function openNotifier(options: NotifierOptions): Promise<Notifier> 
   });
   for (const queue of queues.values()) queue.start();
   return {
-    healthOf: (channel) => queues.get(channel)?.health,
+    get healths() {
+      return Object.fromEntries(Array.from(queues, ([name, queue]) => [name, queue.health]));
+    },
     close: async () => {
       stopListening();
       await Promise.all(Array.from(queues.values(), (queue) => queue.close()));

@@ -20,9 +20,11 @@ import { lockDataFolder } from "./embedded/lock.ts";
 import { openStateDatabase } from "./sqlite/state-database.ts";
 import type { Rule } from "../model/rule.ts";
 import type { AlertStore } from "./ports/alert-store.ts";
+import type { EventEngine } from "./ports/event-engine.ts";
+import type { FlowEngine } from "./ports/flow-engine.ts";
 import type { KeyStore } from "./ports/key-store.ts";
 import type { Fence } from "./ports/lease-store.ts";
-import type { CasePart, DataPart, MissingDay, Store } from "./ports/store.ts";
+import type { CasePart, DataPart, FencedCases, MissingDay, Store } from "./ports/store.ts";
 
 // Opens the store, or parts of it for the command line.
 
@@ -43,7 +45,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   const { registry, log } = options;
   const opened = new OpenedParts();
   try {
-    const { cases, data, goneFiles } = options.opensearch
+    const { cases, data, sharing, goneFiles } = options.opensearch
       ? await openCluster(options, options.opensearch, opened)
       : await openOnFolder(options, opened);
     const watch = new FileWatch({
@@ -64,7 +66,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     });
     const checks = [data, cases, watch];
     const check = async () => void (await Promise.all(checks.map((part) => part.check())));
-    return composeStore(cases, data, { check, close: () => opened.close() });
+    const store = composeStore(cases, data, { check, close: () => opened.close() });
+    return sharing ? sharedStore(store, data, sharing) : store;
   } catch (error) {
     await opened.abandon(log);
     throw error;
@@ -74,6 +77,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 interface ComposedParts {
   readonly cases: CasePart;
   readonly data: DataPart;
+  /** Undefined if no other node uses the store. */
+  readonly sharing?: Sharing;
   goneFiles(): Promise<readonly GoneFile[]>;
 }
 
@@ -103,10 +108,10 @@ async function openCluster(
 ): Promise<ComposedParts> {
   const { dataDir, platform, indexPrefix, registry, log, now = Date.now } = options;
   if (!options.postgres) throw new Error("OpenSearch needs PostgreSQL beside it");
+  const node = holderOf(dataDir);
   const lock = takeFolder(dataDir, opened);
   lock.sign();
-  const shared = await openAllPostgresCases({ settings: options.postgres, registry, log, now }, opened);
-  const postgres = await holdCases(shared, options, opened);
+  const postgres = await openAllPostgresCases({ settings: options.postgres, registry, log, now }, opened);
   const place = {
     place: `The database of postgres.url, with the events of ${indexPrefix} in OpenSearch,`,
     remedy: "use another database with postgres.url and another index_prefix",
@@ -119,7 +124,7 @@ async function openCluster(
       platform,
       arrivals: postgres.arrivals,
       leases: postgres.leases,
-      holder: holderOf(dataDir),
+      holder: node,
       noteEvents: (events) => (word.isKept ? undefined : word.noteEvents(events)),
       registry,
       log,
@@ -129,7 +134,8 @@ async function openCluster(
   );
   await word.agree(data.events);
   const cases = { ...postgres, rules: word.around(postgres.rules) };
-  return { cases, data, goneFiles: async () => goneAmong([lock.identity]) };
+  const sharing = { node, under: (fence: Fence) => postgres.under(fence) };
+  return { cases, data, sharing, goneFiles: async () => goneAmong([lock.identity]) };
 }
 
 /** The folder is locked: no other process on this machine has it. */
@@ -155,8 +161,42 @@ async function holdCases<Cases extends CasePart>(
 function fencedAlerts(alerts: AlertStore, fence: Fence): AlertStore {
   return {
     ...alerts,
-    commit: ({ detected, ...changes }) => alerts.commit({ ...changes, detected: detected && { fence, ...detected } }),
+    commit: (changes) => alerts.commit({ ...changes, fence: changes.detected && fence }),
   };
+}
+
+interface Sharing {
+  readonly node: string;
+  under(fence: Fence): FencedCases;
+}
+
+function sharedStore(store: Store, data: DataPart, { node, under }: Sharing): Store {
+  const fenced = (fence: Fence): Store => {
+    const cases = under(fence);
+    const beforeRemoval = () => store.leases.check(fence);
+    return {
+      ...store,
+      ...cases,
+      retention: { ...store.retention, save: (notes) => cases.retention.save(notes) },
+      events: withRemoval(data.events, beforeRemoval),
+      flows: withRemoval(data.flows, beforeRemoval),
+    };
+  };
+  return { ...store, shared: { node, under: fenced } };
+}
+
+/** The engine with a check before data is removed, which no transaction can make part of the removal. */
+function withRemoval<Engine extends EventEngine | FlowEngine>(engine: Engine, check: () => Promise<void>): Engine {
+  const removeBefore = async (ms: number) => {
+    await check();
+    return engine.removeBefore(ms);
+  };
+  return new Proxy(engine, {
+    get: (target, name) => {
+      const value: unknown = name === "removeBefore" ? removeBefore : Reflect.get(target, name, target);
+      return typeof value === "function" ? (value.bind(target) as unknown) : value;
+    },
+  });
 }
 
 function composeStore(cases: CasePart, data: DataPart, rest: Pick<Store, "check" | "close">): Store {

@@ -84,6 +84,7 @@ export class PlatformWord {
   /** A rule store that notes the sources in rules. Built-in rules are written at every start and do not count. */
   around(rules: RuleStore): RuleStore {
     return {
+      shared: rules.shared,
       list: () => rules.list(),
       remove: (id) => rules.remove(id),
       stats: (ids, nowMs) => rules.stats(ids, nowMs),

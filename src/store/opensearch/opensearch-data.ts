@@ -10,7 +10,7 @@ import { ArrivalSequencer } from "./arrival-sequencer.ts";
 import { dailyIndexName } from "./daily-index.ts";
 import { EventArrivals } from "./event-arrivals.ts";
 import { EventShards } from "./event-shards.ts";
-import { LeasedRole } from "./leased-role.ts";
+import { LeasedRole } from "../leases/leased-role.ts";
 import { OpenSearchClient, type OpenSearchConnection } from "./opensearch-client.ts";
 import { eventsName, openOpenSearchEvents } from "./opensearch-events.ts";
 import { flowsName, openOpenSearchFlows } from "./opensearch-flows.ts";
@@ -83,7 +83,10 @@ async function openParts(options: OpenSearchDataOptions, opened: OpenedParts): P
     leases,
     registry,
     log,
-    work: (lease, signal) => sequencer.run(lease, signal),
+    work: (lease, signal, begun) => {
+      begun();
+      return sequencer.run(lease, signal);
+    },
   });
   opened.add(() => role.close());
   const days = {

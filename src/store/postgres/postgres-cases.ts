@@ -1,9 +1,12 @@
+import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import type { Registry } from "prom-client";
 import type { OpenedParts } from "../../lib/opened-parts.ts";
 import type { ArrivalLog } from "../ports/arrival-log.ts";
 import type { PlatformWordStore } from "../ports/platform-word-store.ts";
-import type { CasePart } from "../ports/store.ts";
+import type { Fence } from "../ports/lease-store.ts";
+import type { CasePart, FencedCases } from "../ports/store.ts";
+import { fencedDatabase } from "./fenced-database.ts";
 import type { PostgresSettings } from "./postgres-address.ts";
 import { POSTGRES_ALERTS_SCHEMA } from "./postgres-alert-schema.ts";
 import { openPostgresAlerts } from "./postgres-alerts.ts";
@@ -11,11 +14,12 @@ import { POSTGRES_ARRIVALS_SCHEMA, postgresArrivals } from "./postgres-arrivals.
 import { PostgresDatabase } from "./postgres-database.ts";
 import { POSTGRES_DETECTION_SCHEMA } from "./postgres-detection.ts";
 import { KEYS_SCHEMA, PostgresKeys } from "./postgres-keys.ts";
-import { LEASES_SCHEMA, postgresLeases } from "./postgres-leases.ts";
+import { LEASE_STATUS_SCHEMA, LEASES_SCHEMA, postgresLeases } from "./postgres-leases.ts";
 import { PostgresListener } from "./postgres-listener.ts";
 import { POSTGRES_LISTS_SCHEMA, postgresLists } from "./postgres-lists.ts";
 import { POSTGRES_MATCHES_SCHEMA } from "./postgres-matches.ts";
 import { migratePostgres, type PostgresMigration } from "./postgres-migrations.ts";
+import { NoticedListeners } from "./postgres-notices.ts";
 import { POSTGRES_NOTIFICATIONS_SCHEMA } from "./postgres-notifications.ts";
 import { POSTGRES_RULES_SCHEMA, PostgresRules } from "./postgres-rules.ts";
 import { POSTGRES_SESSIONS_SCHEMA, PostgresSessions } from "./postgres-sessions.ts";
@@ -44,6 +48,7 @@ const POSTGRES_MIGRATIONS: readonly PostgresMigration[] = [
     POSTGRES_MATCHES_SCHEMA +
     POSTGRES_DETECTION_SCHEMA,
   POSTGRES_ARRIVALS_SCHEMA,
+  LEASE_STATUS_SCHEMA,
 ];
 
 export interface PostgresCasesOptions {
@@ -72,13 +77,14 @@ export type PostgresCases = Omit<CasePart, "alerts" | "detection" | "notificatio
 
 export async function openPostgresCases(options: PostgresCasesOptions, opened: OpenedParts): Promise<PostgresCases> {
   const { database, listener } = await openPostgres(options, opened);
-  return postgresCases(database, listener);
+  return postgresCases(database, listener, exportNotices(listener));
 }
 
 export interface AllPostgresCases extends CasePart {
   /** For events that are kept elsewhere. */
   readonly arrivals: ArrivalLog;
   readonly platformWord: PlatformWordStore;
+  under(fence: Fence): FencedCases;
 }
 
 /** All of it. Resolves once this node has all alerts in its index. */
@@ -88,25 +94,38 @@ export async function openAllPostgresCases(
 ): Promise<AllPostgresCases> {
   const { registry, log, now = Date.now } = options;
   const { database, listener } = await openPostgres(options, opened);
-  const { close, ...alerts } = await openPostgresAlerts({ database, listener, registry, log, now });
+  const { close, under, ...alerts } = await openPostgresAlerts({ database, listener, registry, log, now });
   opened.add(close);
+  const exportChanges = exportNotices(listener);
   return {
-    ...postgresCases(database, listener),
+    ...postgresCases(database, listener, exportChanges),
     ...alerts,
+    under: (fence) => {
+      const fenced = fencedDatabase(database, fence);
+      return { ...under(fence), exports: postgresExports(fenced, exportChanges), retention: postgresRetention(fenced) };
+    },
     arrivals: postgresArrivals(database, listener),
     platformWord: postgresPlatformWord(database),
   };
 }
 
-function postgresCases(database: PostgresDatabase, listener: PostgresListener): PostgresCases {
+function exportNotices(listener: PostgresListener): NoticedListeners {
+  return new NoticedListeners(listener, "tocsin_exports", randomUUID());
+}
+
+function postgresCases(
+  database: PostgresDatabase,
+  listener: PostgresListener,
+  exportChanges: NoticedListeners,
+): PostgresCases {
   const sessions = new PostgresSessions(database, listener);
   return {
-    rules: new PostgresRules(database),
-    analysis: postgresAnalysis(database),
+    rules: new PostgresRules(database, listener),
+    analysis: postgresAnalysis(database, listener),
     keys: new PostgresKeys(database, listener, () => sessions.forget()),
     sessions,
     views: new PostgresViews(database),
-    exports: postgresExports(database),
+    exports: postgresExports(database, exportChanges),
     lists: postgresLists(database),
     reputations: postgresReputations(database),
     retention: postgresRetention(database),

@@ -51,6 +51,11 @@ export interface PostgresQueries {
   run(text: string, values?: readonly PostgresValue[]): Promise<number>;
 }
 
+/** What stores use of the database. */
+export interface PostgresTransactions extends PostgresQueries {
+  transact<Value>(work: (transaction: PostgresQueries) => Promise<Value>, options?: TransactionOptions): Promise<Value>;
+}
+
 export interface TransactionOptions {
   readonly isolation?: "READ COMMITTED" | "REPEATABLE READ" | "SERIALIZABLE";
   /** False: a power failure may lose the change, which then costs no wait for the disk. */
@@ -76,7 +81,7 @@ export class HostClient extends Client {
 
 type PooledClient = PoolClient & HostClient;
 
-export class PostgresDatabase implements PostgresQueries {
+export class PostgresDatabase implements PostgresTransactions {
   readonly #pool: Pool;
   readonly #config: ClientConfig;
   readonly #hosts: readonly PostgresHost[];

@@ -23,6 +23,10 @@ export const CHANNELS_LISTENED = [
   "tocsin_alerts",
   "tocsin_notifications",
   "tocsin_arrivals",
+  "tocsin_rules",
+  "tocsin_lists",
+  "tocsin_exports",
+  "tocsin_analysis",
 ] as const;
 export type NoticeChannel = (typeof CHANNELS_LISTENED)[number];
 

@@ -1,12 +1,14 @@
 import { parseExact } from "../../lib/exact-json.ts";
 import type { JsonObject } from "../../model/event.ts";
 import type { ExportJob } from "../../model/export.ts";
-import type { AnalysisStore } from "../ports/analysis-store.ts";
+import type { AnalysisRequest, AnalysisStore } from "../ports/analysis-store.ts";
 import type { ExportStore } from "../ports/export-store.ts";
 import type { PlatformWordStore } from "../ports/platform-word-store.ts";
 import type { ReputationStore } from "../ports/reputation-store.ts";
 import type { RetentionNotes, RetentionStore } from "../ports/retention-store.ts";
-import type { PostgresDatabase } from "./postgres-database.ts";
+import type { PostgresDatabase, PostgresTransactions } from "./postgres-database.ts";
+import type { PostgresListener } from "./postgres-listener.ts";
+import type { NoticedListeners } from "./postgres-notices.ts";
 
 // Small tables: exports, reputations, the token budget of analysis, notes of retention.
 
@@ -20,7 +22,15 @@ CREATE TABLE facts(name text COLLATE "C" PRIMARY KEY, value int8 NOT NULL);
 CREATE TABLE words(name text COLLATE "C" PRIMARY KEY, value text NOT NULL);
 `;
 
-export function postgresExports(database: PostgresDatabase): ExportStore {
+export function postgresExports(database: PostgresTransactions, changed: NoticedListeners): ExportStore {
+  const change = async (text: string, values: readonly string[]): Promise<number> => {
+    const rows = await database.transact(async (transaction) => {
+      await changed.announce(transaction);
+      return transaction.run(text, values);
+    });
+    changed.notify();
+    return rows;
+  };
   return {
     list: async () => {
       const rows = await database.query<{ job: string }>("SELECT job FROM exports ORDER BY id");
@@ -31,14 +41,17 @@ export function postgresExports(database: PostgresDatabase): ExportStore {
       return row && (parseExact(row.job) as ExportJob);
     },
     put: async (job) => {
-      await database.run("INSERT INTO exports(id, job) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET job = $2", [
+      await change("INSERT INTO exports(id, job) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET job = $2", [
         job.id,
         JSON.stringify(job),
       ]);
     },
+    update: async (job) =>
+      (await change("UPDATE exports SET job = $2 WHERE id = $1", [job.id, JSON.stringify(job)])) > 0,
     remove: async (id) => {
-      await database.run("DELETE FROM exports WHERE id = $1", [id]);
+      await change("DELETE FROM exports WHERE id = $1", [id]);
     },
+    onChange: (heard) => changed.add(heard),
   };
 }
 
@@ -86,8 +99,22 @@ export function postgresReputations(database: PostgresDatabase): ReputationStore
   };
 }
 
-export function postgresAnalysis(database: PostgresDatabase): AnalysisStore {
+export function postgresAnalysis(database: PostgresDatabase, listener: PostgresListener): AnalysisStore {
   return {
+    requests: {
+      send: async (request) => {
+        await database.query("SELECT pg_notify('tocsin_analysis', $1)", [JSON.stringify(request)]);
+      },
+      listen: (heard) => {
+        const removals = [
+          listener.on("tocsin_analysis", (text) => heard(JSON.parse(text) as AnalysisRequest)),
+          listener.onReturn(() => heard(undefined)),
+        ];
+        return () => {
+          for (const remove of removals) remove();
+        };
+      },
+    },
     tokensUsed: async (month) => {
       const [row] = await database.query<{ used: number }>("SELECT used FROM tokens WHERE month = $1", [month]);
       return row?.used ?? 0;
@@ -128,7 +155,7 @@ export function postgresPlatformWord(database: PostgresDatabase): PlatformWordSt
   };
 }
 
-export function postgresRetention(database: PostgresDatabase): Pick<RetentionStore, "notes" | "save"> {
+export function postgresRetention(database: PostgresTransactions): Pick<RetentionStore, "notes" | "save"> {
   return {
     notes: async (): Promise<RetentionNotes> => {
       const rows = await database.query<{ name: string; value: number }>(

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
-import { Gauge, type Registry } from "prom-client";
-import type { Lease, LeaseStore } from "../ports/lease-store.ts";
+import type { Registry } from "prom-client";
+import type { Lease, LeaseState, LeaseStore } from "../ports/lease-store.ts";
+import { roleGauge } from "./role-gauge.ts";
 
 // Work that one node does at a time. The others wait for its lease, and one of them goes on when it expires or is released.
 
@@ -19,8 +20,13 @@ export interface RoleOptions {
   readonly leases: LeaseStore;
   readonly registry: Registry;
   readonly log: Logger;
-  /** Works until the signal aborts. May return earlier if it notices that the lease is over. */
-  readonly work: (lease: Lease, signal: AbortSignal) => Promise<void>;
+  /**
+   * Works until the signal aborts, and calls `begun` once it is at work. May return earlier if it notices that the lease is
+   * over.
+   */
+  readonly work: (lease: Lease, signal: AbortSignal, begun: () => void) => Promise<void>;
+  /** What other nodes can read about the work; sent whenever the lease is renewed. */
+  readonly status?: (() => string | null) | undefined;
   readonly ttlMs?: number | undefined;
 }
 
@@ -28,21 +34,20 @@ export class LeasedRole {
   readonly #options: RoleOptions;
   readonly #closing = new AbortController();
   readonly #running: Promise<void>;
-  #isHolder = false;
+  readonly #begun = Promise.withResolvers<void>();
+  readonly #setActive: (isActive: boolean) => void;
   #wake: (() => void) | undefined;
 
   constructor(options: RoleOptions) {
     this.#options = options;
-    const isHolder = () => (this.#isHolder ? 1 : 0);
-    new Gauge({
-      name: `tocsin_${options.name}_active`,
-      help: `1 on the node that has the lease ${options.name}`,
-      registers: [options.registry],
-      collect() {
-        this.set(isHolder());
-      },
-    });
+    this.#setActive = roleGauge(options.registry, options.name);
+    this.#setActive(false);
     this.#running = this.#run();
+  }
+
+  /** Resolves once the work has begun on this node, or another node turns out to have the lease. */
+  get begun(): Promise<void> {
+    return this.#begun.promise;
   }
 
   async close(): Promise<void> {
@@ -61,6 +66,7 @@ export class LeasedRole {
         const startedAt = performance.now();
         const lease = await this.#acquire();
         if (lease) await this.#hold(lease, startedAt);
+        this.#begun.resolve();
         if (!this.#closing.signal.aborted) await this.#pause(ATTEMPT_MS, this.#closing.signal);
       }
     } finally {
@@ -71,6 +77,9 @@ export class LeasedRole {
   async #acquire(): Promise<Lease | undefined> {
     const { name, holder, leases, log, ttlMs = TTL_MS } = this.#options;
     try {
+      // Only looked at while another has it: an attempt to acquire would wait for what the holder is committing.
+      const current = await leases.current(name);
+      if (current && isOfAnother(current, holder)) return undefined;
       return await leases.acquire(name, holder, ttlMs);
     } catch (error) {
       log.warn({ err: error, lease: name }, "a lease could not be requested; trying again");
@@ -81,18 +90,18 @@ export class LeasedRole {
   /** Works under the lease until it is over. `since`: before it was acquired, by the clock of this process. */
   async #hold(lease: Lease, since: number): Promise<void> {
     const { name, leases, log, work } = this.#options;
-    const over = new AbortController();
-    const stop = AbortSignal.any([over.signal, this.#closing.signal]);
-    this.#isHolder = true;
+    const lost = new AbortController();
+    const done = new AbortController();
+    this.#setActive(true);
     log.info({ lease: name, epoch: lease.epoch }, "this node has the lease");
-    const renewing = this.#renew(lease, since, over, stop);
+    const renewing = this.#renew(lease, since, lost, done.signal);
     try {
-      await work(lease, stop);
+      await work(lease, AbortSignal.any([lost.signal, this.#closing.signal]), () => this.#begun.resolve());
     } catch (error) {
       log.error({ err: error, lease: name }, "work under a lease failed; it begins again");
     } finally {
-      this.#isHolder = false;
-      over.abort();
+      this.#setActive(false);
+      done.abort();
       await renewing;
     }
     try {
@@ -103,24 +112,27 @@ export class LeasedRole {
     }
   }
 
-  /** Aborts `over` as soon as the lease is lost, or may be: only the clock of this process is asked, which no failure stops. */
-  async #renew(lease: Lease, since: number, over: AbortController, stop: AbortSignal): Promise<void> {
-    const { name, leases, log, ttlMs = TTL_MS } = this.#options;
+  /** Aborts `lost` as soon as the lease is lost, or may be: only the clock of this process is asked, which no failure stops. */
+  async #renew(lease: Lease, since: number, lost: AbortController, done: AbortSignal): Promise<void> {
+    const { name, leases, log, status, ttlMs = TTL_MS } = this.#options;
     const lose = (why: string) => {
-      if (stop.aborted) return;
+      if (lost.signal.aborted || done.aborted) return;
       log.warn({ lease: name, epoch: lease.epoch, why }, "the lease is lost: its work stops on this node");
-      over.abort();
+      this.#setActive(false);
+      lost.abort();
     };
     const expire = () => lose("it could not be renewed in time");
     const timeLeft = (from: number) => Math.max(0, from + ttlMs - MARGIN_MS - performance.now());
     let timer = setTimeout(expire, timeLeft(since));
+    // Work that is ending, because the process is, still needs the lease.
+    const stop = AbortSignal.any([lost.signal, done]);
     try {
       while (!stop.aborted) {
         await sleep(Math.min(RENEW_MS, ttlMs / 4), undefined, { signal: stop }).catch(() => undefined);
         if (stop.aborted) return;
         const sentAt = performance.now();
         try {
-          if (!(await leases.renew(lease, ttlMs))) return lose("another node has it");
+          if (!(await leases.renew(lease, ttlMs, status?.() ?? null))) return lose("another node has it");
           clearTimeout(timer);
           timer = setTimeout(expire, timeLeft(sentAt));
         } catch (error) {
@@ -138,4 +150,8 @@ export class LeasedRole {
     await sleep(ms, undefined, { signal: AbortSignal.any([signal, stop.signal]) }).catch(() => undefined);
     this.#wake = undefined;
   }
+}
+
+function isOfAnother(current: LeaseState, holder: string): boolean {
+  return current.holder !== holder && current.expiresInMs > 0;
 }

@@ -17,8 +17,9 @@ function openNode(leases: LeaseStore, holder: string, isWorking: Set<string>) {
     registry: new Registry(),
     log: pino({ level: "silent" }),
     ttlMs: TTL_MS,
-    work: async (_lease, signal) => {
+    work: async (_lease, signal, begun) => {
       isWorking.add(holder);
+      begun();
       await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
       isWorking.delete(holder);
     },
