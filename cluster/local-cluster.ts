@@ -123,6 +123,7 @@ export async function startLocalCluster(options: LocalClusterOptions): Promise<L
       TOCSIN_STORE_DATA: "opensearch",
       TOCSIN_POSTGRES_URL: postgres.url,
       TOCSIN_OPENSEARCH_ADDRESSES: opensearch.urls.join(","),
+      TOCSIN_EXPORTS_FOLDER: join(folder, "exports"),
       TOCSIN_IPFIX_PORT: "off",
       TOCSIN_SFLOW_PORT: "off",
       TOCSIN_COLLECTORS_ADDRESSES: "127.0.0.1",

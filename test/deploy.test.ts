@@ -76,7 +76,7 @@ describe("compose.yaml", () => {
       expect(Object.keys(compose.volumes), name).toEqual(expect.arrayContaining(volumes));
     }
     const used = services.flatMap(([, { volumes }]) => (volumes as string[]).map((volume) => volume.split(":")[0]!));
-    expect(used.toSorted()).toEqual(Object.keys(compose.volumes).toSorted());
+    expect([...new Set(used)].toSorted()).toEqual(Object.keys(compose.volumes).toSorted());
   });
 
   test("limits memory, checks health, restarts, and has a version for each image", () => {
@@ -108,6 +108,7 @@ describe("compose.yaml", () => {
     expect(engines).toHaveLength(3);
     for (const [name, node] of nodes) {
       const settings = settingsOf({ ...node.environment, TOCSIN_HOST: "0.0.0.0" });
+      expect(node.volumes, name).toContain(`exports:${settings.exports.folder}`);
       expect(settings, name).toMatchObject({ store: { cases: "postgres", data: "opensearch" } });
       expect(settings.opensearch.addresses).toEqual(engines.map((engine) => `http://${engine}:9200`));
       expect(settings.opensearch.replicas).toBeGreaterThan(0);
@@ -168,6 +169,11 @@ describe("the files for Kubernetes", () => {
       const named = [settings.postgres.passwordFile, settings.opensearch.passwordFile, settings.opensearch.tlsCa];
       expect(named.map((path) => path?.replace("/run/secrets/tocsin/", ""))).toEqual(secret);
       expect(settings.dataDir).toBe(container.volumeMounts.find(({ name }: any) => name === "data").mountPath);
+      expect(settings.exports.folder).toBe(
+        container.volumeMounts.find(({ name }: any) => name === "exports").mountPath,
+      );
+      const shared = pod.volumes.find(({ name }: any) => name === "exports").persistentVolumeClaim.claimName;
+      expect(one("PersistentVolumeClaim", shared).spec.accessModes).toEqual(["ReadWriteMany"]);
     } finally {
       rmSync(config, { recursive: true });
     }
