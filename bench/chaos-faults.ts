@@ -10,7 +10,9 @@ const PAUSE_MS_MAX = 15_000;
 const EVERY_MS_MIN = 3000;
 const EVERY_MS_MAX = 8000;
 
-type Kind = "tocsin" | "opensearch" | "postgres";
+/** Those that are often out of the question are followed by the one that rarely is. */
+const KINDS = ["opensearch", "postgres", "tocsin"] as const;
+type Kind = (typeof KINDS)[number];
 
 interface Victim {
   readonly kind: Kind;
@@ -48,17 +50,25 @@ export function startFaults({ cluster, seed, isPausing, tell }: FaultOptions): F
     victim.resume();
     paused.delete(victim);
   };
+  /** Of this kind, or of the next one that has any. */
+  const candidatesOf = async (first: Kind): Promise<readonly Victim[]> => {
+    const at = KINDS.indexOf(first);
+    for (const kind of [...KINDS.slice(at), ...KINDS.slice(0, at)]) {
+      if (kind !== "tocsin" && [...paused].some((victim) => victim.kind === kind)) continue;
+      const victims = await victimsOf(cluster, kind);
+      const running = victims.filter(({ name }) => ![...paused].some((victim) => victim.name === name));
+      if (running.length > 0) return running;
+    }
+    return [];
+  };
   const run = async () => {
     for (;;) {
       await wait(random.between(EVERY_MS_MIN, EVERY_MS_MAX));
       if (over.signal.aborted) return;
-      const kind = random.pick<Kind>(["tocsin", "tocsin", "opensearch", "postgres"]);
-      const pausedNames = new Set([...paused].map(({ name }) => name));
-      const candidates = (await victimsOf(cluster, kind)).filter(({ name }) => !pausedNames.has(name));
-      const isOneAtATime = kind !== "tocsin" && [...paused].some((victim) => victim.kind === kind);
-      if (candidates.length === 0 || isOneAtATime) continue;
+      const candidates = await candidatesOf(random.pick(KINDS));
+      if (candidates.length === 0) continue;
       const victim = random.pick(candidates);
-      counts.set(kind, (counts.get(kind) ?? 0) + 1);
+      counts.set(victim.kind, (counts.get(victim.kind) ?? 0) + 1);
       if (isPausing) {
         const ms = random.between(PAUSE_MS_MIN, PAUSE_MS_MAX);
         tell(`pausing ${victim.name} for ${(ms / 1000).toFixed(1)} s`);

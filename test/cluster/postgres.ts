@@ -114,6 +114,8 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
 
   let port = options.port ?? 0;
   let server: ChildProcess | undefined;
+  // A process that ends early must not leave a server behind.
+  const onExit = () => void server?.kill("SIGQUIT");
   const start = async () => {
     for (let attempt = 1; server === undefined; attempt++) {
       const wanted = port || (await freePort());
@@ -123,7 +125,9 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
       if ("process" in started) {
         server = started.process;
         port = wanted;
+        process.once("exit", onExit);
         server.once("exit", () => {
+          process.off("exit", onExit);
           server = undefined;
           options.onExit?.();
         });
@@ -150,9 +154,6 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
     }
   };
   await start();
-  // A test process that ends early must not leave a server behind.
-  const onExit = () => void server?.kill("SIGQUIT");
-  process.once("exit", onExit);
   return {
     get port() {
       return port;
@@ -174,7 +175,6 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
     promote: () => run("pg_ctl", "-D", folder, "-w", "promote"),
     stop: () => signal("SIGINT"),
     end: async () => {
-      process.off("exit", onExit);
       await signal("SIGINT");
       rmSync(base, { recursive: true, force: true });
     },
