@@ -46,7 +46,9 @@ import { flowEndpoints } from "./flow-endpoints.ts";
 import { listEndpoints } from "./list-endpoints.ts";
 import { keyEndpoints } from "./key-endpoints.ts";
 import { SECURITY_HEADERS } from "./response-headers.ts";
-import { openRateLimits, type RateLimits } from "./rate-limits.ts";
+import { openOwnRateLimits } from "./own-rate-limits.ts";
+import type { RateLimits } from "./rate-windows.ts";
+import { SharedRateLimits } from "./shared-rate-limits.ts";
 import { shadowedRoutes, type Route } from "./allowed-methods.ts";
 import { notificationEndpoints } from "./notification-endpoints.ts";
 import { collectOpenapi, DOCS_PATH, DOCUMENT_PATH, serveDocs } from "./openapi.ts";
@@ -123,7 +125,11 @@ export interface ServerOptions {
 export async function openServer(options: ServerOptions): Promise<FastifyInstance> {
   const { settings, store, intake, exports, hostnames, collectorStatus, registry, log, now = Date.now } = options;
   const { alerts, rulebook, detection, channels, analyse, retention, roles } = options;
-  const limits = await openRateLimits({ settings, keys: store.keys, log, now });
+  const { keys } = store;
+  const limits: RateLimits =
+    store.shared && keys.shared
+      ? new SharedRateLimits({ settings, keys, usage: keys.shared, log, now })
+      : await openOwnRateLimits({ settings, keys, log, now });
   const times = { ...CONNECTION_TIMEOUTS, ...options.connections };
   const app = createApp(settings, log, limits, now, times);
   const fileDescriptors = new FileDescriptorMonitor({ registry, log });

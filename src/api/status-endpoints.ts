@@ -110,8 +110,8 @@ export function addStatusRoutes(app: FastifyInstance, options: StatusOptions): v
         await store.check();
       } catch (error) {
         // The reason may contain file names of the machine, which belong in the log, not in the response.
-        const isGone = error instanceof StoreUnavailable && error.reason === "file_gone";
-        throw new Problem("unavailable", isGone ? error.message : "the store does not respond", {
+        const isSayable = error instanceof StoreUnavailable && ["file_gone", "lacking"].includes(error.reason);
+        throw new Problem("unavailable", isSayable ? error.message : "the store does not respond", {
           headers,
           cause: error,
         });

@@ -14,8 +14,9 @@ export interface SettledPlaceOptions {
 /** The place of the last event, once detection, which runs elsewhere, has processed it under the rules of before. */
 export async function settledPlace({ events, detection }: SettledPlaceOptions): Promise<string | null> {
   const last = await events.lastArrival();
+  if (last === null) return null;
   const until = performance.now() + SETTLE_MS_MAX;
-  while (last !== null && performance.now() < until) {
+  while (performance.now() < until) {
     const position = await detection.position();
     if (position !== null && position >= last) break;
     await sleep(LOOK_MS);

@@ -62,7 +62,7 @@ export async function openEnrichment(options: EnrichmentOptions): Promise<Enrich
   const geo = settings.geo ? await openGeo({ file: settings.geoFile, ...common }) : undefined;
   const everyMs = settings.listsEveryMinutes * 60_000;
   const fileNames = settings.lists.map((item) => item.slice(0, item.indexOf("=")));
-  const managed = await openManagedLists({ store: listStore, fileNames, now });
+  const managed = await openManagedLists({ store: listStore, fileNames, now, log });
   const lists = await openLists({ items: settings.lists, everyMs, dataDir, managed, ...common });
   const { abuseipdbKey: key, abuseipdbUrl: url, abuseipdbPerDay: perDay } = settings;
   const reputations =
@@ -161,6 +161,7 @@ export class Enrichment {
     this.#isClosed = true;
     for (const timer of this.#timers) clearTimeout(timer);
     this.#lists.close();
+    this.managedLists.close();
     await Promise.all(this.#polls);
     await this.#reputations?.close();
   }

@@ -1,8 +1,9 @@
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
-import { idMaker } from "../lib/id.ts";
+import { idMaker, timeOfId } from "../lib/id.ts";
 import type { ChannelHealth } from "../model/channel-status.ts";
 import { CHANNELS, type Channel } from "../model/rule.ts";
+import type { NotificationStore } from "../store/ports/notification-store.ts";
 import type { Store } from "../store/ports/store.ts";
 import { ChannelQueue, type QueueOptions } from "./channel-queue.ts";
 import type { ConfiguredChannels } from "./channel.ts";
@@ -85,7 +86,7 @@ export async function openNotifier(options: NotifierOptions): Promise<Notifier> 
   const stopListening = notifications.onQueued(() => {
     for (const queue of queues.values()) queue.wake();
   });
-  for (const queue of queues.values()) queue.start();
+  for (const [name, queue] of queues) queue.start(await recentAttempts(notifications, name, now()));
   return {
     get healths() {
       return Object.fromEntries(Array.from(queues, ([name, queue]) => [name, queue.health]));
@@ -95,6 +96,17 @@ export async function openNotifier(options: NotifierOptions): Promise<Notifier> 
       await Promise.all(Array.from(queues.values(), (queue) => queue.close()));
     },
   };
+}
+
+const MINUTE_MS = 60_000;
+
+/** The attempts of the last minute, as far as the store knows: the limit per minute holds across nodes and restarts. */
+async function recentAttempts(notifications: NotificationStore, channel: Channel, nowMs: number): Promise<number[]> {
+  const deliveries = await notifications.recentDeliveries(channel, nowMs - MINUTE_MS);
+  return deliveries
+    .map(({ deliveryId, settledAt }) => settledAt ?? timeOfId(deliveryId))
+    .filter((at) => at > nowMs - MINUTE_MS && at <= nowMs)
+    .sort((a, b) => a - b);
 }
 
 /** A channel that is no longer configured refuses its queued notifications. */

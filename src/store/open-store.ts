@@ -19,6 +19,7 @@ import type { Layout } from "./files/layout.ts";
 import { lockDataFolder } from "./embedded/lock.ts";
 import { openStateDatabase } from "./sqlite/state-database.ts";
 import type { Rule } from "../model/rule.ts";
+import { StoreUnavailable } from "./ports/store-errors.ts";
 import type { AlertStore } from "./ports/alert-store.ts";
 import type { EventEngine } from "./ports/event-engine.ts";
 import type { FlowEngine } from "./ports/flow-engine.ts";
@@ -65,7 +66,11 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       },
     });
     const checks = [data, cases, watch];
-    const check = async () => void (await Promise.all(checks.map((part) => part.check())));
+    const check = async () => {
+      const lacking = sharing ? await sharing.lacking() : [];
+      if (lacking.length > 0) throw new StoreUnavailable("lacking", `this node lacks ${lacking.join(" and ")}`);
+      await Promise.all(checks.map((part) => part.check()));
+    };
     const store = composeStore(cases, data, { check, close: () => opened.close() });
     return sharing ? sharedStore(store, data, sharing) : store;
   } catch (error) {
@@ -134,7 +139,16 @@ async function openCluster(
   );
   await word.agree(data.events);
   const cases = { ...postgres, rules: word.around(postgres.rules) };
-  const sharing = { node, under: (fence: Fence) => postgres.under(fence) };
+  const sharing: Sharing = {
+    node,
+    under: (fence) => postgres.under(fence),
+    lacking: () =>
+      lackingOf([
+        ["PostgreSQL", () => postgres.check()],
+        ["the notices of other nodes", () => postgres.checkNotices()],
+        ["OpenSearch", () => data.check()],
+      ]),
+  };
   return { cases, data, sharing, goneFiles: async () => goneAmong([lock.identity]) };
 }
 
@@ -168,6 +182,13 @@ function fencedAlerts(alerts: AlertStore, fence: Fence): AlertStore {
 interface Sharing {
   readonly node: string;
   under(fence: Fence): FencedCases;
+  /** What this node needs and does not have. */
+  lacking(): Promise<readonly string[]>;
+}
+
+async function lackingOf(checks: readonly (readonly [name: string, () => Promise<void>])[]): Promise<string[]> {
+  const outcomes = await Promise.allSettled(checks.map(([, check]) => check()));
+  return checks.flatMap(([name], nth) => (outcomes[nth]!.status === "rejected" ? [name] : []));
 }
 
 function sharedStore(store: Store, data: DataPart, { node, under }: Sharing): Store {

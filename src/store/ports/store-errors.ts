@@ -1,6 +1,14 @@
 /** The store cannot serve this call now: try again later. `reason` is a label for metrics. */
 export class StoreUnavailable extends Error {
-  readonly reason: "queue_full" | "disk_full" | "file_gone" | "unreachable" | "lease_lost" | "failed" | "closed";
+  readonly reason:
+    | "queue_full"
+    | "disk_full"
+    | "file_gone"
+    | "unreachable"
+    | "lease_lost"
+    | "lacking"
+    | "failed"
+    | "closed";
   readonly retryAfterSeconds: number;
   constructor(reason: StoreUnavailable["reason"], message: string, retryAfterSeconds = 1, options?: ErrorOptions) {
     super(message, options);

@@ -7,13 +7,14 @@ import type { PlatformWordStore } from "../ports/platform-word-store.ts";
 import type { Fence } from "../ports/lease-store.ts";
 import type { CasePart, FencedCases } from "../ports/store.ts";
 import { fencedDatabase } from "./fenced-database.ts";
+import { StoreUnavailable } from "../ports/store-errors.ts";
 import type { PostgresSettings } from "./postgres-address.ts";
 import { POSTGRES_ALERTS_SCHEMA } from "./postgres-alert-schema.ts";
 import { openPostgresAlerts } from "./postgres-alerts.ts";
 import { POSTGRES_ARRIVALS_SCHEMA, postgresArrivals } from "./postgres-arrivals.ts";
 import { PostgresDatabase } from "./postgres-database.ts";
 import { POSTGRES_DETECTION_SCHEMA } from "./postgres-detection.ts";
-import { KEYS_SCHEMA, PostgresKeys } from "./postgres-keys.ts";
+import { KEY_GRANTS_SCHEMA, KEYS_SCHEMA, PostgresKeys } from "./postgres-keys.ts";
 import { LEASE_STATUS_SCHEMA, LEASES_SCHEMA, postgresLeases } from "./postgres-leases.ts";
 import { PostgresListener } from "./postgres-listener.ts";
 import { POSTGRES_LISTS_SCHEMA, postgresLists } from "./postgres-lists.ts";
@@ -48,7 +49,7 @@ const POSTGRES_MIGRATIONS: readonly PostgresMigration[] = [
     POSTGRES_MATCHES_SCHEMA +
     POSTGRES_DETECTION_SCHEMA,
   POSTGRES_ARRIVALS_SCHEMA,
-  LEASE_STATUS_SCHEMA,
+  LEASE_STATUS_SCHEMA + KEY_GRANTS_SCHEMA,
 ];
 
 export interface PostgresCasesOptions {
@@ -85,6 +86,8 @@ export interface AllPostgresCases extends CasePart {
   readonly arrivals: ArrivalLog;
   readonly platformWord: PlatformWordStore;
   under(fence: Fence): FencedCases;
+  /** Rejects while changes by other nodes may go unnoticed. */
+  checkNotices(): Promise<void>;
 }
 
 /** All of it. Resolves once this node has all alerts in its index. */
@@ -103,6 +106,9 @@ export async function openAllPostgresCases(
     under: (fence) => {
       const fenced = fencedDatabase(database, fence);
       return { ...under(fence), exports: postgresExports(fenced, exportChanges), retention: postgresRetention(fenced) };
+    },
+    checkNotices: async () => {
+      if (!listener.isCurrent) throw new StoreUnavailable("unreachable", "no notices of PostgreSQL arrive");
     },
     arrivals: postgresArrivals(database, listener),
     platformWord: postgresPlatformWord(database),
@@ -126,7 +132,7 @@ function postgresCases(
     sessions,
     views: new PostgresViews(database),
     exports: postgresExports(database, exportChanges),
-    lists: postgresLists(database),
+    lists: postgresLists(database, listener),
     reputations: postgresReputations(database),
     retention: postgresRetention(database),
     leases: postgresLeases(database, listener),

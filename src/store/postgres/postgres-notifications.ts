@@ -241,6 +241,15 @@ export class PostgresNotifications implements NotificationStore {
     return new Set(rows.map(({ delivery }) => delivery)).size;
   }
 
+  async recentDeliveries(channel: Channel, since: number) {
+    const rows = await this.#database.query<{ delivery: string; settled: number | null }>(
+      `SELECT delivery, max(settled_at) AS settled FROM notifications WHERE channel = $1 AND delivery IS NOT NULL
+         AND (status NOT IN ('sent', 'dead') OR settled_at >= $2) GROUP BY delivery ORDER BY delivery DESC LIMIT ${RECENT_NOTIFICATIONS_MAX}`,
+      [channel, since],
+    );
+    return rows.map(({ delivery, settled }) => ({ deliveryId: textOfPlain(delivery), settledAt: settled }));
+  }
+
   async resend(which: { readonly id: string } | { readonly channel: Channel }, now: number): Promise<number> {
     const [where, value] = "id" in which ? ["id", plainText(which.id)] : ["channel", which.channel];
     const count = await this.#database.transact(async (transaction) => {
