@@ -50,7 +50,7 @@ export class ArrivalSequencer {
 
   /** Runs rounds until the signal aborts or the lease is lost. Failures of the engines are tried again. */
   async run(fence: Fence, signal: AbortSignal): Promise<void> {
-    const { arrivals, log, roundMs = ROUND_MS } = this.#options;
+    const { shards, arrivals, log, roundMs = ROUND_MS } = this.#options;
     const unlisten = arrivals.listen("requested", () => this.request());
     let positions: Map<string, number> | undefined;
     let prunedAt = -Infinity;
@@ -59,10 +59,10 @@ export class ArrivalSequencer {
         this.#isRequested = false;
         try {
           positions ??= new Map((await arrivals.positions()).map((position) => [keyOf(position), position.next]));
-          const progress = await this.#round(fence, positions);
+          await this.#round(fence, positions);
           if (performance.now() - prunedAt > PRUNE_MS) {
             const beforeMs = this.#options.now() - KEPT_MS;
-            await arrivals.prune(fence, beforeMs, [...new Set(progress.map(({ incarnation }) => incarnation))]);
+            await arrivals.prune(fence, beforeMs, await shards.allIncarnations());
             prunedAt = performance.now();
           }
         } catch (error) {
@@ -88,11 +88,11 @@ export class ArrivalSequencer {
     this.#wake = undefined;
   }
 
-  async #round(fence: Fence, positions: Map<string, number>): Promise<readonly ShardProgress[]> {
+  async #round(fence: Fence, positions: Map<string, number>): Promise<void> {
     const { shards, arrivals, now } = this.#options;
     const progress = await shards.progress();
     const behind = progress.filter((shard) => shard.checkpoint >= (positions.get(keyOf(shard)) ?? 0));
-    if (behind.length === 0) return progress;
+    if (behind.length === 0) return;
     const atMs = now();
     await shards.refresh(behind.map(({ index }) => index));
     const ranges = await this.#rangesOf(behind, positions);
@@ -100,7 +100,6 @@ export class ArrivalSequencer {
     await arrivals.add(fence, atMs, ranges, moved);
     for (const position of moved) positions.set(keyOf(position), position.next);
     this.#rounds.inc({ outcome: "added" });
-    return progress;
   }
 
   /** The numbers of each shard up to its last event: amendments have numbers too. */

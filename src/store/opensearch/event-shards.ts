@@ -78,15 +78,23 @@ export class EventShards {
   /** The current incarnations of these indices. */
   async incarnations(indices: Iterable<string>): Promise<Map<string, string>> {
     const found = new Map<string, string>();
-    for (const names of indexLists(indices)) {
-      const answer = await this.#client.send<Record<string, { settings: { index: { uuid: string } } }>>(KIND, {
-        method: "GET",
-        path: `/${names}/_settings/index.uuid`,
-        query: { ignore_unavailable: true, expand_wildcards: "open,closed" },
-      });
-      for (const [index, { settings }] of Object.entries(answer)) found.set(index, settings.index.uuid);
-    }
+    for (const names of indexLists(indices))
+      for (const [index, incarnation] of await this.#settingsOf(names)) found.set(index, incarnation);
     return found;
+  }
+
+  /** Those of all days, also of days that are closed or whose primary does not run: they may come back. */
+  async allIncarnations(): Promise<string[]> {
+    return (await this.#settingsOf(`${this.#name}-2*`)).map(([, incarnation]) => incarnation);
+  }
+
+  async #settingsOf(names: string): Promise<[index: string, incarnation: string][]> {
+    const answer = await this.#client.send<Record<string, { settings: { index: { uuid: string } } }>>(KIND, {
+      method: "GET",
+      path: `/${names}/_settings/index.uuid`,
+      query: { ignore_unavailable: true, allow_no_indices: true, expand_wildcards: "open,closed" },
+    });
+    return Object.entries(answer).map(([index, { settings }]) => [index, settings.index.uuid]);
   }
 
   /** One answer for each search; null if its index is gone. */
