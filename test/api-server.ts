@@ -49,6 +49,8 @@ export interface TestServer {
 
 export interface TestOptions extends AppOptions {
   readonly settings?: Partial<Settings>;
+  /** The same for settings that are made from the defaults. */
+  readonly settingsFrom?: (defaults: Settings) => Partial<Settings>;
   /** Keeps cases in PostgreSQL and data in OpenSearch; also for all servers with TOCSIN_TEST_STORE=cluster. */
   readonly usesCluster?: boolean;
 }
@@ -87,6 +89,7 @@ export async function openTestServerIn(dataDir: string, options: TestOptions = {
     analysis,
     ...(usesCluster && (await clusterOf(dataDir)).settings(loaded.settings)),
     ...options.settings,
+    ...options.settingsFrom?.(loaded.settings),
   };
   const lines: Record<string, any>[] = [];
   const destination = new Writable({

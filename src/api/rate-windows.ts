@@ -108,7 +108,10 @@ export function tightestWindow(windows: readonly RateWindow[], isEnforced: boole
   return { allowed, window: tightest.span, limit: tightest.max, remaining, resetAt: tightest.endsAt };
 }
 
-/** A window whose end is further away than its length was opened before the clock was set back. */
-export function isOver(endsAt: number, now: number): boolean {
-  return now >= endsAt || endsAt - now > MINUTE_MS;
+/**
+ * A window whose end is further away than its length was opened before the clock was set back. Clocks of several nodes may
+ * differ by `skewMs`.
+ */
+export function isOver(endsAt: number, now: number, skewMs = 0): boolean {
+  return now >= endsAt || endsAt - now > MINUTE_MS + skewMs;
 }

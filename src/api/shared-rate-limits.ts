@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import { DAY_MS, startOfDay } from "../lib/time.ts";
 import type { ApiKey, Plan } from "../model/key.ts";
-import type { KeyStore, KeyUsage, SharedUsage } from "../store/ports/key-store.ts";
+import { USAGE_SKEW_MS, type KeyStore, type KeyUsage, type SharedUsage } from "../store/ports/key-store.ts";
 import {
   AddressLimits,
   isOver,
@@ -100,8 +100,8 @@ export class SharedRateLimits implements RateLimits {
     const now = this.#now();
     const stored = await this.#options.usage.find(id);
     const advance = this.#uses.get(id)?.advance ?? 0;
-    const isMinute = stored !== undefined && !isOver(stored.minuteEndsAt, now);
-    const isToday = stored?.day === startOfDay(now);
+    const isMinute = stored !== undefined && !isOver(stored.minuteEndsAt, now, USAGE_SKEW_MS);
+    const isToday = stored !== undefined && isDayOf(stored.day, now);
     const offset = this.#options.usage.clockOffsetMs;
     return {
       minute: {
@@ -175,7 +175,7 @@ export class SharedRateLimits implements RateLimits {
   #hasAdvance(use: LocalUse): boolean {
     if (use.advance === 0 || !use.counted) return false;
     const now = this.#now();
-    if (!isOver(use.counted.minuteEndsAt, now) && use.counted.day === startOfDay(now)) return true;
+    if (!isOver(use.counted.minuteEndsAt, now, USAGE_SKEW_MS) && isDayOf(use.counted.day, now)) return true;
     use.advance = 0;
     return false;
   }
@@ -187,9 +187,9 @@ export class SharedRateLimits implements RateLimits {
     const { minuteEndsAt, minuteCount, day, dayCount } = use.counted;
     const current = {
       minuteEndsAt,
-      minuteCount: isOver(minuteEndsAt, now) ? 0 : minuteCount,
+      minuteCount: isOver(minuteEndsAt, now, USAGE_SKEW_MS) ? 0 : minuteCount,
       day,
-      dayCount: day === startOfDay(now) ? dayCount : 0,
+      dayCount: isDayOf(day, now) ? dayCount : 0,
     };
     const result = tightestWindow(windowsOf(current, plan), true);
     return result.allowed ? undefined : result;
@@ -237,6 +237,11 @@ function wantedOf({ counted, waiting }: LocalUse, { perMinute, perDay }: RateLim
   if (!counted) return Math.max(1, waiting);
   const left = Math.min(perMinute - counted.minuteCount, (perDay ?? Infinity) - counted.dayCount);
   return Math.max(1, waiting, Math.floor(left * ADVANCE_SHARE));
+}
+
+/** Around midnight another node may count for the next day already. */
+function isDayOf(day: number, now: number): boolean {
+  return day === startOfDay(now) || day === startOfDay(now) + DAY_MS;
 }
 
 function lessBy<Counted extends { minuteCount: number; dayCount: number }>(counted: Counted, count: number): Counted {

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -29,6 +30,7 @@ await withEventEngines("three nodes of one service", () => {
         response.end();
       });
     }).listen(0, "127.0.0.1");
+    await once(hook, "listening");
     nodes = await openNodes({
       TOCSIN_NOTIFICATIONS_WEBHOOK_URL: `http://127.0.0.1:${(hook.address() as AddressInfo).port}/`,
       TOCSIN_NOTIFICATIONS_WEBHOOK_SECRET: "a secret of some length",
@@ -130,7 +132,7 @@ await withEventEngines("three nodes of one service", () => {
       await a!.call("POST", "/v1/keys", { body: { name: "to revoke", scopes: ["events:read"], plan: "pro" } })
     ).body.data;
     for (const node of [b!, c!]) expect((await node.call("GET", "/v1/events?limit=1", { key })).status).toBe(200);
-    const revoked = await b!.call("POST", `/v1/keys/${id}/revoke`, { body: {} });
+    const revoked = await b!.call("DELETE", `/v1/keys/${id}`);
     const at = performance.now();
     expect(revoked.status, revoked.text).toBe(200);
     await expect.poll(async () => (await c!.call("GET", "/v1/events?limit=1", { key })).status).toBe(401);
@@ -151,7 +153,9 @@ await withEventEngines("three nodes of one service", () => {
     expect(signedIn.status, signedIn.text).toBe(201);
     const headers = { cookie: signedIn.headers.get("set-cookie")!.split(";")[0]! };
     expect((await b!.call("GET", "/v1/session", { headers })).status).toBe(200);
-    const view = await b!.call("POST", "/v1/views", { body: { name: "mine", screen: "alerts", query: {} } });
+    const view = await b!.call("POST", "/v1/views", {
+      body: { name: "mine", screen: "alerts", search: "severity=high" },
+    });
     expect(view.status, view.text).toBe(201);
     expect((await c!.call("GET", "/v1/views?screen=alerts", { headers })).text).toContain("mine");
     const origin = { "sec-fetch-site": "same-origin" };
@@ -174,7 +178,7 @@ await withEventEngines("three nodes of one service", () => {
 
   test("an export that one node takes is run by another, and any node has its file", async () => {
     await submit(a!, "node_export");
-    const range = { from: "now-1h", to: "now+1h" };
+    const range = { from: "now-1h", to: "now" };
     const query = { bool: { must: [{ field: "type", equals: "node_export" }] } };
     const made = await b!.call("POST", "/v1/events/export", { body: { format: "ndjson", time_range: range, query } });
     expect(made.status, made.text).toBe(201);
@@ -236,7 +240,7 @@ await withEventEngines("three nodes of one service", () => {
     let n = 0;
     const submitting = Promise.all(
       left.map(async (node) => {
-        while (n < 60) {
+        while (n < 40) {
           const number = n++;
           await submit(node, "node_killed", { n: number });
           acknowledged.add(number);
@@ -249,7 +253,7 @@ await withEventEngines("three nodes of one service", () => {
     await expect.poll(() => holderOf("detector", left), { interval: 100 }).toBeDefined();
     expect(performance.now() - killedAt).toBeLessThan(2 * TAKEN_OVER_MS_MAX);
     await submitting;
-    await expect.poll(async () => (await alertsOf(left[0]!, made.name)).length).toBe(60);
+    await expect.poll(async () => (await alertsOf(left[0]!, made.name)).length).toBe(40);
     const alerts = await alertsOf(left[1]!, made.name);
     expect(alerts.every((alert) => alert.event_count === 1)).toBe(true);
     [b, c] = left;

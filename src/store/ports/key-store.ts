@@ -26,6 +26,9 @@ export interface RequestLimits {
   readonly perDay: number | null;
 }
 
+/** How far apart the times may be that nodes count with: their clocks agree to the second, and a call may wait. */
+export const USAGE_SKEW_MS = 10_000;
+
 /** Counts of requests that several nodes share. */
 export interface SharedUsage {
   /** Add this to the clock of this node for a time on which all nodes agree, to the second. */

@@ -1,5 +1,5 @@
-import { startOfDay } from "../../lib/time.ts";
-import type { KeyUsage, SharedUsage, TakenRequests } from "../ports/key-store.ts";
+import { DAY_MS, startOfDay } from "../../lib/time.ts";
+import { USAGE_SKEW_MS, type KeyUsage, type SharedUsage, type TakenRequests } from "../ports/key-store.ts";
 import type { PostgresDatabase } from "./postgres-database.ts";
 import type { PostgresListener } from "./postgres-listener.ts";
 
@@ -13,9 +13,11 @@ const COLUMNS = `key_id AS "keyId", last_used_at AS "lastUsedAt", day, day_count
 const WITHOUT_DISK = "(SELECT set_config('synchronous_commit', 'off', true)) AS without_disk";
 
 /** $2 is the time, $3 the number of requests, $4 and $5 the limits, $6 the day. */
-const IS_OVER = `(used.minute_ends_at <= $2 OR used.minute_ends_at - $2 > ${MINUTE_MS})`;
+const IS_OVER = `(used.minute_ends_at <= $2 OR used.minute_ends_at - $2 > ${MINUTE_MS + USAGE_SKEW_MS})`;
 const MINUTE_COUNT = `(CASE WHEN ${IS_OVER} THEN 0 ELSE used.minute_count END)`;
-const DAY_COUNT = "(CASE WHEN used.day = $6 THEN used.day_count ELSE 0 END)";
+/** Around midnight some nodes count for the next day already. */
+const DAY = `(CASE WHEN used.day = $6 + ${DAY_MS} THEN used.day ELSE $6 END)`;
+const DAY_COUNT = `(CASE WHEN used.day = ${DAY} THEN used.day_count ELSE 0 END)`;
 const GRANTED = `greatest(0, least($3, $4 - ${MINUTE_COUNT}, $5 - ${DAY_COUNT}))`;
 const TAKE = `
 INSERT INTO usage AS used (key_id, last_used_at, day, day_count, minute_ends_at, minute_count, granted)
@@ -24,7 +26,7 @@ FROM (SELECT least($3::int8, $4::int8, $5::int8) AS granted) AS given, ${WITHOUT
 ON CONFLICT (key_id) DO UPDATE SET
   minute_ends_at = CASE WHEN ${IS_OVER} THEN $2 + ${MINUTE_MS} ELSE used.minute_ends_at END,
   minute_count = ${MINUTE_COUNT} + ${GRANTED},
-  day = $6,
+  day = ${DAY},
   day_count = ${DAY_COUNT} + ${GRANTED},
   last_used_at = CASE WHEN ${GRANTED} > 0 THEN greatest(used.last_used_at, $2) ELSE used.last_used_at END,
   granted = ${GRANTED}
