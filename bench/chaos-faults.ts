@@ -9,6 +9,7 @@ const PAUSE_MS_MIN = 1000;
 const PAUSE_MS_MAX = 15_000;
 const EVERY_MS_MIN = 3000;
 const EVERY_MS_MAX = 8000;
+const HEALTH_MS_MAX = 3000;
 
 /** Those that are often out of the question are followed by the one that rarely is. */
 const KINDS = ["opensearch", "postgres", "tocsin"] as const;
@@ -122,10 +123,13 @@ async function victimsOf({ nodes, opensearch, postgres }: LocalCluster, kind: Ki
 /** Every node has joined, and each shard has a copy besides its primary. */
 export async function isWhole(urls: readonly string[]): Promise<boolean> {
   for (const url of urls) {
-    const signal = AbortSignal.timeout(3000);
-    const answer = await fetch(`${url}/_cluster/health`, { signal }).catch(() => undefined);
-    const health = answer?.ok ? ((await answer.json()) as { status: string; number_of_nodes: number }) : undefined;
+    const health = await healthOf(url).catch(() => undefined);
     if (health?.status !== "green" || health.number_of_nodes !== urls.length) return false;
   }
   return true;
+}
+
+async function healthOf(url: string): Promise<{ readonly status: string; readonly number_of_nodes: number }> {
+  const answer = await fetch(`${url}/_cluster/health`, { signal: AbortSignal.timeout(HEALTH_MS_MAX) });
+  return (await answer.json()) as { status: string; number_of_nodes: number };
 }
