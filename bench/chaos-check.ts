@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { callApi } from "./chaos-load.ts";
+import { callApi, type ApiAnswer } from "./chaos-load.ts";
 
 // What a service has stored and found, read through its API.
 
@@ -21,10 +21,12 @@ export interface Findings {
   readonly alerts: ReadonlyMap<string, readonly number[]>;
 }
 
-/** Repeats a question that is refused, until the deadline. */
+/** Repeats a question that is refused, or gets no answer on a busy machine. */
 async function ask(url: string, key: string, method: string, path: string, body?: object): Promise<any> {
   for (let attempt = 1; ; attempt++) {
-    const answer = await callApi(url, key, method, path, body ? { body: JSON.stringify(body) } : {});
+    const answer = await callApi(url, key, method, path, body ? { body: JSON.stringify(body) } : {}).catch(
+      (error: Error): ApiAnswer => ({ status: 0, body: error.message }),
+    );
     if (answer.status === 200) return answer.body;
     if (attempt === ATTEMPTS_MAX) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
     await sleep(LOOK_MS);
