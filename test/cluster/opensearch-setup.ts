@@ -18,7 +18,7 @@ export default async function setup({ provide }: TestProject): Promise<() => Pro
     const running = process.env["OPENSEARCH_URL"];
     if (running) return { url: running };
     try {
-      cluster = await startOpenSearch({ folder });
+      cluster = await startOpenSearch({ folder, settings: { "path.repo": join(folder, "snapshots") } });
       return { url: cluster.urls[0]! };
     } catch (error) {
       if (error instanceof CannotInstall) return { missing: error.message };

@@ -9,7 +9,10 @@ import { installOpenSearch, type OpenSearchInstallation } from "./opensearch-ins
 // Real OpenSearch nodes on loopback, each a process of its own.
 
 const START_MS_MAX = 180_000;
+const STOP_MS_MAX = 30_000;
 const POLL_MS = 250;
+/** Between a node's port for clients and the one for other nodes, as in OpenSearch's own defaults. */
+export const TRANSPORT_PORT = 100;
 const LOG_TAIL_CHARACTERS = 2000;
 
 export interface OpenSearchOptions {
@@ -21,6 +24,12 @@ export interface OpenSearchOptions {
   readonly heapMb?: number;
   /** Compiles with every optimisation, which pays after minutes. */
   readonly isLongRunning?: boolean;
+  /** Of the first node; the others have the ones that follow, and 100 more is the port between nodes. Default: any free ones. */
+  readonly port?: number;
+  /** Signals of the terminal, such as Ctrl-C, do not reach the nodes. */
+  readonly isDetached?: boolean;
+  /** A node ended, whether it was meant to or not. */
+  readonly onExit?: (name: string) => void;
   /** Further settings of every node. */
   readonly settings?: Readonly<Record<string, string>>;
 }
@@ -28,7 +37,8 @@ export interface OpenSearchOptions {
 export interface OpenSearchNode {
   readonly name: string;
   readonly url: string;
-  readonly pid: number;
+  /** Undefined while it does not run. */
+  readonly pid: number | undefined;
   /** Sends a signal and returns at once: SIGKILL, SIGSTOP, SIGCONT. */
   signal(name: NodeJS.Signals): void;
   /** Ends the node as a crash would; its data stay. */
@@ -42,6 +52,8 @@ export interface OpenSearchCluster {
   readonly urls: readonly string[];
   /** Ends every node as a crash would. */
   kill(): Promise<void>;
+  /** Ends every node in good order; the data stay. */
+  stop(): Promise<void>;
 }
 
 const LOGGING = `status = error
@@ -57,11 +69,12 @@ rootLogger.appenderRef.console.ref = console
 export async function startOpenSearch(options: OpenSearchOptions): Promise<OpenSearchCluster> {
   const installation = await installOpenSearch();
   const count = options.nodes ?? 1;
-  const ports = await freePorts(2 * count);
+  const { port } = options;
+  const free = port === undefined ? await freePorts(2 * count) : [];
   const places = Array.from({ length: count }, (_, nth): NodePlace => ({
     name: `node-${nth + 1}`,
-    http: ports[2 * nth]!,
-    transport: ports[2 * nth + 1]!,
+    http: port === undefined ? free[2 * nth]! : port + nth,
+    transport: port === undefined ? free[2 * nth + 1]! : port + TRANSPORT_PORT + nth,
   }));
   const nodes = places.map((place) => new NodeProcess(installation, options, place, places));
   const kill = async () => void (await Promise.all(nodes.map((node) => node.kill())));
@@ -72,7 +85,8 @@ export async function startOpenSearch(options: OpenSearchOptions): Promise<OpenS
     await kill();
     throw error;
   }
-  return { nodes, urls: nodes.map(({ url }) => url), kill };
+  const stop = async () => void (await Promise.all(nodes.map((node) => node.stop())));
+  return { nodes, urls: nodes.map(({ url }) => url), kill, stop };
 }
 
 interface NodePlace {
@@ -87,15 +101,18 @@ class NodeProcess implements OpenSearchNode {
   readonly #folder: string;
   readonly #java: string;
   readonly #args: readonly string[];
+  readonly #options: OpenSearchOptions;
   #process: ChildProcess | undefined;
   #ended: Promise<unknown> = Promise.resolve();
 
   constructor(
     { java, libraries, modules }: OpenSearchInstallation,
-    { folder, heapMb = 512, isLongRunning = false, settings = {} }: OpenSearchOptions,
+    options: OpenSearchOptions,
     { name, http, transport }: NodePlace,
     all: readonly NodePlace[],
   ) {
+    const { folder, heapMb = 512, isLongRunning = false, settings = {} } = options;
+    this.#options = options;
     this.name = name;
     this.url = `http://127.0.0.1:${http}`;
     this.#folder = join(folder, name);
@@ -147,8 +164,8 @@ class NodeProcess implements OpenSearchNode {
     ];
   }
 
-  get pid(): number {
-    return this.#process!.pid!;
+  get pid(): number | undefined {
+    return this.#process?.pid;
   }
 
   get #logFile(): string {
@@ -157,33 +174,49 @@ class NodeProcess implements OpenSearchNode {
 
   start(): void {
     const log = openSync(this.#logFile, "a");
-    this.#process = spawn(this.#java, this.#args, { stdio: ["ignore", log, log], cwd: this.#folder });
+    const child = spawn(this.#java, this.#args, {
+      stdio: ["ignore", log, log],
+      cwd: this.#folder,
+      detached: this.#options.isDetached ?? false,
+    });
     closeSync(log);
-    this.#ended = once(this.#process, "exit");
-    const child = this.#process;
-    process.once("exit", () => child.kill("SIGKILL"));
+    this.#process = child;
+    const onExit = () => child.kill("SIGKILL");
+    process.once("exit", onExit);
+    this.#ended = once(child, "exit").then(() => {
+      process.off("exit", onExit);
+      this.#process = undefined;
+      this.#options.onExit?.(this.name);
+    });
   }
 
   /** Resolves once the node answers as part of a cluster of so many. */
   async isReady(nodes: number): Promise<void> {
     const deadline = Date.now() + START_MS_MAX;
     while (Date.now() < deadline) {
-      if (this.#process!.exitCode !== null) break;
+      if (!this.#process) break;
       const health = await fetch(`${this.url}/_cluster/health?wait_for_nodes=${nodes}&timeout=1s`).catch(() => null);
       if (health?.ok) return;
       await sleep(POLL_MS);
     }
     const log = readFileSync(this.#logFile, "utf8").slice(-LOG_TAIL_CHARACTERS);
-    throw new Error(`${this.name} of OpenSearch did not start within ${START_MS_MAX / 1000} s:\n${log}`);
+    throw new Error(`${this.name} of OpenSearch ended, or did not start within ${START_MS_MAX / 1000} s:\n${log}`);
   }
 
   signal(name: NodeJS.Signals): void {
-    this.#process!.kill(name);
+    this.#process?.kill(name);
   }
 
   async kill(): Promise<void> {
     this.#process?.kill("SIGKILL");
     await this.#ended;
+  }
+
+  async stop(): Promise<void> {
+    this.#process?.kill("SIGTERM");
+    const late = setTimeout(() => this.#process?.kill("SIGKILL"), STOP_MS_MAX);
+    await this.#ended;
+    clearTimeout(late);
   }
 
   async restart(): Promise<void> {
@@ -193,7 +226,7 @@ class NodeProcess implements OpenSearchNode {
 }
 
 /** Ports that nothing listens on now. All are held open together, so that they differ. */
-async function freePorts(count: number): Promise<number[]> {
+export async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer().listen(0, "127.0.0.1"));
   await Promise.all(servers.map((server) => once(server, "listening")));
   const ports = servers.map((server) => (server.address() as AddressInfo).port);

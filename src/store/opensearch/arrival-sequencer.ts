@@ -91,7 +91,10 @@ export class ArrivalSequencer {
   async #round(fence: Fence, positions: Map<string, number>): Promise<void> {
     const { shards, arrivals, now } = this.#options;
     const progress = await shards.progress();
-    const behind = progress.filter((shard) => shard.checkpoint >= (positions.get(keyOf(shard)) ?? 0));
+    const waiting = await this.#adoptRestored(fence, progress, positions);
+    const behind = progress.filter(
+      (shard) => shard.checkpoint >= (positions.get(keyOf(shard)) ?? 0) && !waiting.has(shard.index),
+    );
     if (behind.length === 0) return;
     const atMs = now();
     await shards.refresh(behind.map(({ index }) => index));
@@ -100,6 +103,45 @@ export class ArrivalSequencer {
     await arrivals.add(fence, atMs, ranges, moved);
     for (const position of moved) positions.set(keyOf(position), position.next);
     this.#rounds.inc({ outcome: "added" });
+  }
+
+  /**
+   * A day that was restored from a snapshot has its old numbers under a new identity: without this, all its events would arrive
+   * again. A day that was begun anew has numbers of its own. Returns the days that wait for the rest of their shards.
+   */
+  async #adoptRestored(
+    fence: Fence,
+    progress: readonly ShardProgress[],
+    positions: Map<string, number>,
+  ): Promise<ReadonlySet<string>> {
+    const unknown = progress.filter((shard) => !positions.has(keyOf(shard)));
+    const waiting = new Set<string>();
+    if (unknown.length === 0) return waiting;
+    const { arrivals, log } = this.#options;
+    const stored = await arrivals.positions();
+    for (const [index, found] of Map.groupBy(unknown, (shard) => shard.index)) {
+      const { incarnation } = found[0]!;
+      const former = stored.filter((position) => position.index === index && position.incarnation !== incarnation);
+      for (const [from, earlier] of Map.groupBy(former, (position) => position.incarnation)) {
+        if (!(await this.#isAsOld(index, from))) continue;
+        const matches = earlier.map(({ shard, next }) => ({ next, now: found.find((one) => one.shard === shard) }));
+        if (matches.some(({ now }) => now === undefined)) waiting.add(index);
+        else if (matches.every(({ now, next }) => now!.checkpoint + 1 >= next)) {
+          await arrivals.rename(fence, from, incarnation);
+          for (const { shard, next } of earlier) positions.set(keyOf({ index, incarnation, shard }), next);
+          log.info({ index }, "an index was restored; its events go on where they were");
+          break;
+        }
+      }
+    }
+    return waiting;
+  }
+
+  /** Whether an index was there when numbers of its former incarnation arrived. */
+  async #isAsOld(index: string, former: string): Promise<boolean> {
+    const { shards, arrivals, now } = this.#options;
+    const createdAt = await shards.createdAt(index);
+    return createdAt !== undefined && createdAt <= ((await arrivals.lastOf(former)) ?? now() - KEPT_MS);
   }
 
   /** The numbers of each shard up to its last event: amendments have numbers too. */

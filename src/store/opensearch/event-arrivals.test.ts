@@ -80,6 +80,37 @@ await withEventEngines("arrivals of events in OpenSearch", (url) => {
     for (const by of ["by0", "by1"]) expect(here!.some(({ text }) => text.includes(by))).toBe(true);
   });
 
+  test("of a day that was removed and restored from a snapshot are only those that came since", async ({ skip }) => {
+    const day = DAY - 30 * DAY_MS;
+    const own = await openEventsUnderTest(url, { shards: 2 });
+    const { prefix, database } = own;
+    const send = (method: "PUT" | "POST" | "DELETE", path: string, body?: object) =>
+      node.client.send({ operation: "test" }, { method, path, ...(body && { body }) });
+    const repository = `/_snapshot/${prefix}`;
+    const kept = await fetch(`${url}${repository}`, {
+      method: "PUT",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ type: "fs", settings: { location: prefix } }),
+    });
+    if (!kept.ok) skip("this OpenSearch has no path.repo for snapshots");
+    await append(own, ...Array.from({ length: 20 }, () => day));
+    const before = (await own.events.lastArrival())!;
+    const between = await append(own, day, day);
+    // As a backup has it: the cases first, then events that have arrived since.
+    await send("PUT", `${repository}/one?wait_for_completion=true`, { indices: `${prefix}-events-*` });
+    await own.close();
+    await send("DELETE", `/${prefix}-events-*`);
+    await send("POST", `${repository}/one/_restore?wait_for_completion=true`, { include_global_state: false });
+    const again = await openEventsUnderTest(url, { shards: 2, prefix, database });
+    const since = await append(again, day, day);
+    const last = (await again.events.lastArrival())!;
+    const arrived = (await follow(again, before, last)).map(({ id }) => id);
+    expect(arrived.sort()).toEqual([...between, ...since].sort());
+    await send("DELETE", `${repository}/one`);
+    await send("DELETE", repository);
+    await again.end();
+  });
+
   test("of a day that was removed and begun again are only those of the new one", async () => {
     const before = await node.events.lastArrival();
     // So many that each shard has some.

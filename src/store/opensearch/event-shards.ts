@@ -97,6 +97,17 @@ export class EventShards {
     return Object.entries(answer).map(([index, { settings }]) => [index, settings.index.uuid]);
   }
 
+  /** When an index was created. One that is restored from a snapshot keeps its time. */
+  async createdAt(index: string): Promise<number | undefined> {
+    const answer = await this.#client.send<Record<string, { settings: { index: { creation_date: string } } }>>(KIND, {
+      method: "GET",
+      path: `/${index}/_settings/index.creation_date`,
+      query: { ignore_unavailable: true },
+    });
+    const created = answer[index]?.settings.index.creation_date;
+    return created === undefined ? undefined : Number(created);
+  }
+
   /** One answer for each search; null if its index is gone. */
   async searchMany(
     searches: readonly { readonly on: ArrivalShard; readonly body: object }[],

@@ -44,6 +44,10 @@ export interface ArrivalLog {
   add(fence: Fence, atMs: number, ranges: readonly ArrivalRange[], positions: readonly ShardPosition[]): Promise<void>;
   /** Replaces the whole log, of events that were copied from another store. Nobody follows it meanwhile. */
   replace(rows: readonly ArrivalRow[], positions: readonly ShardPosition[]): Promise<void>;
+  /** When numbers of this incarnation were complete last, as far as rows are kept. */
+  lastOf(incarnation: string): Promise<number | null>;
+  /** Rows and positions of one incarnation become those of another: its index was restored from a snapshot. */
+  rename(fence: Fence, from: string, to: string): Promise<void>;
   /** Removes rows that were complete before this time, and positions of shards that are not among these incarnations. */
   prune(fence: Fence, beforeMs: number, incarnations: readonly string[]): Promise<void>;
   /** Asks whoever adds rows to do so at once. */

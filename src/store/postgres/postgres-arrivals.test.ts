@@ -73,8 +73,19 @@ describeWithPostgres("the log of arrivals in PostgreSQL", () => {
     const next = (await leases.acquire("arrivals", "two", 60_000))!;
     await expect(arrivals.add(lease, 3000, [range(0, 12, 20)], [{ ...on(0), next: 21 }])).rejects.toThrow(LeaseLost);
     await expect(arrivals.prune(lease, 9000, [])).rejects.toThrow(LeaseLost);
+    await expect(arrivals.rename(lease, "u1", "u2")).rejects.toThrow(LeaseLost);
     expect(await Promise.all([arrivals.rows(0, 10), arrivals.positions()])).toEqual(before);
     lease = next;
+  });
+
+  test("rows, positions and the head of a restored index get its new identity", async () => {
+    const before = await Promise.all([arrivals.rows(0, 10), arrivals.positions(), arrivals.head()]);
+    const { atMs } = before[0].at(-1)!;
+    expect(await arrivals.lastOf("u1")).toBe(atMs);
+    await arrivals.rename(lease, "u1", "u2");
+    expect([await arrivals.lastOf("u1"), await arrivals.lastOf("u2")]).toEqual([null, atMs]);
+    await arrivals.rename(lease, "u2", "u1");
+    expect(await Promise.all([arrivals.rows(0, 10), arrivals.positions(), arrivals.head()])).toEqual(before);
   });
 
   test("removed rows leave the head and its number behind", async () => {

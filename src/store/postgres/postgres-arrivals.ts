@@ -84,6 +84,19 @@ export function postgresArrivals(database: PostgresDatabase, listener: PostgresL
         await savePositions(transaction, positions);
         await saveHead(transaction);
       }),
+    lastOf: async (incarnation) => {
+      const [last] = await database.query<{ atMs: number | null }>(
+        'SELECT max(at_ms) AS "atMs" FROM arrivals WHERE incarnation = $1',
+        [incarnation],
+      );
+      return last?.atMs ?? null;
+    },
+    rename: (fence, from, to) =>
+      database.transact(async (transaction) => {
+        await requireEpoch(transaction, fence);
+        for (const table of ["arrivals", "arrival_positions", "arrival_head"])
+          await transaction.run(`UPDATE ${table} SET incarnation = $2 WHERE incarnation = $1`, [from, to]);
+      }),
     prune: (fence, beforeMs, incarnations) =>
       database.transact(async (transaction) => {
         await requireEpoch(transaction, fence);
