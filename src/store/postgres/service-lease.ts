@@ -72,11 +72,18 @@ export async function holdServiceLease(options: ServiceLeaseOptions): Promise<Se
   };
 }
 
-/** Rejects with DatabaseInUse as soon as another service is seen to live; waits while it may have ended without a word. */
+/**
+ * Rejects with DatabaseInUse as soon as another service, or a node of one, is seen to live; waits while it may have ended without a
+ * word.
+ */
 export async function refuseLivingService(leases: LeaseStore, holder: string): Promise<void> {
+  for (const name of [NAME, NODES_ROLE]) await refuseLivingHolder(leases, name, holder);
+}
+
+async function refuseLivingHolder(leases: LeaseStore, name: string, holder: string): Promise<void> {
   let before = Infinity;
   for (;;) {
-    const current = await leases.current(NAME);
+    const current = await leases.current(name);
     if (current === undefined || current.holder === holder || current.expiresInMs <= 0) return;
     if (current.expiresInMs > before) throw new DatabaseInUse(current.holder);
     before = current.expiresInMs;
