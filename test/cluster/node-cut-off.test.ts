@@ -57,7 +57,9 @@ await withEventEngines("a node that is cut off from an engine", () => {
     const revoked = await whole.addKey({ name: "revoked meanwhile" });
     expect((await cut.call("GET", "/v1/rules", { key: revoked.secret })).status).toBe(200);
     postgres.cut();
-    await expect.poll(() => readiness(cut)).toMatch(/^this node lacks PostgreSQL \(.*\) and the notices of other nodes/);
+    await expect
+      .poll(() => readiness(cut))
+      .toMatch(/^this node lacks PostgreSQL \(.*\) and the notices of other nodes/);
     expect(await readiness(whole)).toBe("ready");
     const rule = await createRule(whole, { conditions: [{ field: "type", equals: "missed" }] });
     const body = { name: "missed_list", description: "", kind: "addresses", entries: [{ value: "198.51.100.9" }] };
