@@ -197,7 +197,8 @@ export class EventSearch {
   }
 }
 
-interface WaitingSearch {
+/** A search whose answer is awaited until others are sent with it. */
+export interface WaitingSearch {
   readonly body: EventSearchBody;
   readonly resolve: (answer: EventAnswer) => void;
   readonly reject: (reason: unknown) => void;

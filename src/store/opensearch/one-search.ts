@@ -1,17 +1,11 @@
 import type { Query } from "./event-query.ts";
-import type { AggregationAnswer, EventAnswer, EventSearchBody, EventView } from "./event-search.ts";
+import type { AggregationAnswer, EventAnswer, EventSearchBody, EventView, WaitingSearch } from "./event-search.ts";
 
 // Several searches for the same events as one. One request sees one state of each shard: a point in time, which takes two
 // more requests, is only needed if answers lead to further searches.
 
 /** The question takes more than one request. */
 export class NeedsFurtherSearch extends Error {}
-
-interface WaitingSearch {
-  readonly body: EventSearchBody;
-  readonly resolve: (answer: EventAnswer) => void;
-  readonly reject: (reason: unknown) => void;
-}
 
 /** A view that sends the searches that are asked for at first as one, and rejects later ones with NeedsFurtherSearch. */
 export function oneSearch(send: EventView): EventView {

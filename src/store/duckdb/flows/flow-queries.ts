@@ -9,7 +9,7 @@ import {
   rowsSql,
   toFlow,
   toPlace,
-  type FlowPage,
+  type FlowPageOrder,
   type FlowPlace,
 } from "./flow-sql.ts";
 import type { RowsOf, RunFlowSql } from "./traffic-sums.ts";
@@ -77,7 +77,7 @@ export async function pageBySize(query: FlowQuery, order: FlowOrder, offset: num
  * Finds the places of the page in the columns of the filter and the order, then reads the other columns of these rows only.
  * DuckDB would read them late on its own, but plans and runs a join for each table of each day. Undefined if the page is empty.
  */
-async function pageByPlaces({ run, flowDays, filter }: FlowQuery, page: FlowPage) {
+async function pageByPlaces({ run, flowDays, filter }: FlowQuery, page: FlowPageOrder) {
   const found = await run(countedPlacesSql(flowDays, filter, page));
   if (found.length === 0) return undefined;
   const places = found.map(toPlace);

@@ -175,12 +175,12 @@ function placesSql(days: readonly FlowDay[], filter: FlowFilter, { sort }: FlowO
  * A page of the places of the matching rows, in order, each with the number of matches after it, in one scan. All places are in
  * memory until the query ends. Not without MATERIALIZED: sorting the union directly, DuckDB sometimes leaves out a row.
  */
-export function countedPlacesSql(days: readonly FlowDay[], filter: FlowFilter, page: FlowPage): string {
+export function countedPlacesSql(days: readonly FlowDay[], filter: FlowFilter, page: FlowPageOrder): string {
   return `WITH found AS MATERIALIZED (${placesSql(days, filter, page.order)})
     SELECT nth, place, (SELECT count(*) FROM found) FROM found ${pageOrderSql(page)}`;
 }
 
-function pageOrderSql({ order, offset, limit }: FlowPage): string {
+function pageOrderSql({ order, offset, limit }: FlowPageOrder): string {
   return `ORDER BY ${orderSql(order)} LIMIT ${limit} OFFSET ${offset}`;
 }
 
@@ -196,7 +196,7 @@ export function rowsAtSql(days: readonly FlowDay[], places: readonly FlowPlace[]
   return selects.join(" UNION ALL ");
 }
 
-export interface FlowPage {
+export interface FlowPageOrder {
   readonly order: FlowOrder;
   readonly offset: number;
   readonly limit: number;
