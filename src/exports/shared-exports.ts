@@ -51,8 +51,11 @@ export class SharedExports implements Exports {
   }
 
   async get(id: string): Promise<ExportJob | undefined> {
-    const job = await this.#options.exports.get(id);
-    return job && job.expiresAt > this.#options.now() ? job : undefined;
+    const stored = await this.#options.exports.get(id);
+    if (!stored || stored.expiresAt <= this.#options.now()) return undefined;
+    // Exports of early versions, which a migration has brought, have none.
+    const { owner = null, ...rest } = stored;
+    return { ...rest, owner };
   }
 
   async list(owner: string): Promise<readonly ExportJob[]> {
