@@ -289,7 +289,14 @@ describeInBrowser("events", () => {
   test("an event of a link is shown although it is not among the first rows", async () => {
     const { data } = (await server.call("GET", "/v1/events?type=dns_query&search=%220.example.net%22&limit=1")).body;
     const { page, close } = await openConsole(browser, server, `/events?event=${data[0].id}`);
-    await page.getByRole("region", { name: "The event of the link" }).getByText("0.example.net").first().waitFor();
+    const linked = page.getByRole("region", { name: "The event of the link" });
+    await linked.getByText("0.example.net").first().waitFor();
+    // It stays although it is among the first rows of the next question.
+    await list(page).getByRole("button", { name: "Time" }).click();
+    await list(page).getByText("asked for 0.example.net").waitFor();
+    expect(await linked.count()).toBe(1);
+    await linked.getByRole("button", { name: "Close the event" }).click();
+    await linked.waitFor({ state: "detached" });
     await close();
   });
 
