@@ -7,8 +7,8 @@ import { roleGauge } from "./role-gauge.ts";
 // Work that one node does at a time. The others wait for its lease, and one of them goes on when it expires or is released.
 
 /** A standby takes over within this time and one attempt. */
-const TTL_MS = 6000;
-const RENEW_MS = 1500;
+const TTL_MS = 5000;
+const RENEW_MS = 1250;
 /** A holder that could not renew its lease stops this long before it expires. */
 const MARGIN_MS = 1000;
 const ATTEMPT_MS = 1000;
