@@ -169,7 +169,7 @@ export class Detector {
   /** True if no later event is known. A store that does not answer may have later ones. */
   async #isLastKnown(place: string): Promise<boolean> {
     try {
-      return (await this.#options.events.lastKnownArrival()) === place;
+      return later(place, await this.#options.events.lastKnownArrival()) === place;
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
       return false;
