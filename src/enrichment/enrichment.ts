@@ -165,17 +165,30 @@ export class Enrichment {
     if (!readEvent) return reputations.alertMade(id, completedBy, others);
     const ids = [...(completedBy === null ? [] : [completedBy]), ...others];
     this.#track(
-      this.#requestOfOthers(reputations, ids, readEvent).then(() => reputations.alertMade(id, completedBy, others)),
+      this.#requestOfOthers(reputations, ids, readEvent).then((report) =>
+        report ? reputations.addToAlert(id, report) : reputations.alertMade(id, completedBy, others),
+      ),
     );
   }
 
-  /** Events of an alert that other nodes stored have to be read: only the node that stored an event knows its address. */
-  async #requestOfOthers(reputations: Reputations, ids: readonly string[], readEvent: ReadEvent): Promise<void> {
+  /**
+   * Events of an alert that other nodes stored have to be read: only the node that stored an event knows its address. Returns the
+   * report of one that has it already.
+   */
+  async #requestOfOthers(
+    reputations: Reputations,
+    ids: readonly string[],
+    readEvent: ReadEvent,
+  ): Promise<JsonObject | undefined> {
     for (const id of ids.slice(0, EVENTS_READ_MAX)) {
       if (reputations.hasSeen(id)) continue;
       const event = await readEvent(id);
-      if (event) this.#requestReputation(reputations, id, event);
+      if (!event) continue;
+      const { abuse_ipdb: report } = event.enrichment;
+      if (report !== undefined) return report as JsonObject;
+      this.#requestReputation(reputations, id, event);
     }
+    return undefined;
   }
 
   /** The status of lists in files and at URLs. */

@@ -160,6 +160,10 @@ export class Reputations {
     }
   }
 
+  addToAlert(alertId: string, report: JsonObject): Promise<void> {
+    return this.#enqueueAddition(report, [], [alertId]);
+  }
+
   get status(): ReputationStatus {
     const now = this.#options.now();
     return {

@@ -19,7 +19,7 @@ import { bucketNumbers, fillBuckets, type HistogramInterval } from "../queries/h
 import { both, term, terms, type Query } from "./event-query.ts";
 import { totalOf, type EventView } from "./event-search.ts";
 import { objectMark, scalarMark, severalMark } from "./event-terms.ts";
-import { countValues, withValues, type CountedValue } from "./event-values.ts";
+import { countValues, topValues, withValues, type CountedValue } from "./event-values.ts";
 
 // Aggregations over the events of a query that is exact. Each bucket's inner aggregations are those of a query of its own; the
 // view sends the searches that are asked for at the same time in one request.
@@ -84,9 +84,9 @@ const COMPUTE: PerAggregation<{ [Kind in AggregationKind]: ComputeEvents<Kind> }
   },
   terms: async (aggregation, scope) => {
     const { field, size } = aggregation;
-    const counted = await countValues(scope.view, scope.query, field, `${scope.path}.terms`);
+    const { values, others } = await topValues(scope.view, scope.query, field, size, `${scope.path}.terms`);
     const compare = keyOrder(field, scope.platform);
-    const top = counted.toSorted((a, b) => b.count - a.count || compare(a.value, b.value)).slice(0, size);
+    const top = values.toSorted((a, b) => b.count - a.count || compare(a.value, b.value)).slice(0, size);
     const buckets = await Promise.all(
       top.map(async ({ key, value, count }): Promise<Bucket> => {
         const part = withValues(scope.query, field, [key]);
@@ -94,7 +94,7 @@ const COMPUTE: PerAggregation<{ [Kind in AggregationKind]: ComputeEvents<Kind> }
       }),
     );
     const sum = (items: readonly { readonly count: number }[]) => items.reduce((total, { count }) => total + count, 0);
-    return { buckets, other_count: sum(counted) - sum(top) };
+    return { buckets, other_count: others + sum(values) - sum(top) };
   },
   histogram: async (aggregation, scope) => {
     const { field, interval } = aggregation;

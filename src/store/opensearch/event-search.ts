@@ -31,6 +31,8 @@ export interface AggregationAnswer {
   readonly value?: number | null;
   readonly buckets?: readonly AggregationBucket[];
   readonly sum_other_doc_count?: number;
+  /** By how much a count may be too low; 0 if it is exact. */
+  readonly doc_count_error_upper_bound?: number;
   readonly after_key?: Readonly<Record<string, string>>;
 }
 

@@ -23,40 +23,86 @@ export interface CountedValue {
   readonly key: string | number;
 }
 
-/** All values of a field among the events of a query. `path`: the position in the request, for messages. */
+/** The most frequent values of a field. */
+export interface TopValues {
+  /** At least as many as were asked for, if there are so many, and every one that is as frequent as the last of them. */
+  readonly values: readonly CountedValue[];
+  /** What the counts of all other values add up to. */
+  readonly others: number;
+}
+
+/** More values than are asked for, so that those that are equally frequent are among them. */
+const TIED_VALUES = 50;
+
+/**
+ * The most frequent values of a field among the events of a query. `path`: the position in the request, for messages. Shards hand
+ * on many more values than the answer has, and it tells whether they handed on all: then it is exact.
+ */
+export async function topValues(
+  view: EventView,
+  query: Query,
+  field: string,
+  size: number,
+  path: string,
+): Promise<TopValues> {
+  const wanted = size + TIED_VALUES;
+  const { buckets, others, isWhole } = await askForValues(view, query, field, wanted);
+  const isEveryTieKnown = buckets.length < wanted || buckets[size - 1]!.count > buckets.at(-1)!.count;
+  if (isWhole && isEveryTieKnown) return { values: await readValues(view, field, buckets), others };
+  return { values: await countValues(view, query, field, path), others: 0 };
+}
+
+/** All values of a field among the events of a query. */
 export async function countValues(view: EventView, query: Query, field: string, path: string): Promise<CountedValue[]> {
-  const lead = isTopField(field) ? undefined : pathLead(field);
-  const name = lead === undefined ? field : "terms";
+  const { buckets, others } = await askForValues(view, query, field, VALUES_PER_ANSWER);
+  return readValues(view, field, others === 0 ? buckets : await readAll(view, query, field, path));
+}
+
+interface CountedKey {
+  readonly key: string | number;
+  readonly count: number;
+}
+
+const leadOf = (field: string) => (isTopField(field) ? undefined : pathLead(field));
+const nameOf = (field: string) => (isTopField(field) ? field : "terms");
+
+async function askForValues(view: EventView, query: Query, field: string, size: number) {
+  const lead = leadOf(field);
   const include = lead === undefined ? {} : { include: `${literal(lead)}[${SCALAR_TYPES.join("")}].*` };
   const { aggregations } = await view({
     query,
     size: 0,
     track_total_hits: false,
-    aggs: { values: { terms: { field: name, size: VALUES_PER_ANSWER, ...include } } },
+    aggs: { values: { terms: { field: nameOf(field), size, shard_size: VALUES_PER_ANSWER, ...include } } },
   });
-  const { buckets = [], sum_other_doc_count: others = 0 } = aggregations?.["values"] ?? {};
-  const counted =
-    others === 0
-      ? buckets.map(({ key, doc_count }) => ({ key: key as string | number, count: doc_count }))
-      : await readAll(view, query, name, lead, path);
-  if (lead === undefined) {
-    const isTime = field === "timestamp";
-    return counted.map(({ key, count }) => ({ key, count, value: isTime ? formatTime(Number(key)) : (key as string) }));
-  }
+  const {
+    buckets = [],
+    sum_other_doc_count: others = 0,
+    doc_count_error_upper_bound: error = 0,
+  } = aggregations?.["values"] ?? {};
+  const counted = buckets.map(({ key, doc_count }): CountedKey => ({ key: key as string | number, count: doc_count }));
+  return { buckets: counted, others, isWhole: error === 0 };
+}
+
+function readValues(view: EventView, field: string, counted: readonly CountedKey[]): Promise<CountedValue[]> {
+  const lead = leadOf(field);
+  const isTime = field === "timestamp";
   return Promise.all(
     counted.map(async ({ key, count }) => {
+      if (lead === undefined) return { key, count, value: isTime ? formatTime(Number(key)) : (key as string) };
       const own = (key as string).slice(lead.length);
       return { key, count, value: isCutTerm(own) ? await longText(view, field, key as string) : valueOfTerm(own) };
     }),
   );
 }
 
-async function readAll(view: EventView, query: Query, field: string, lead: string | undefined, path: string) {
-  const counted: { key: string | number; count: number }[] = [];
+async function readAll(view: EventView, query: Query, field: string, path: string): Promise<CountedKey[]> {
+  const lead = leadOf(field);
+  const counted: CountedKey[] = [];
   // Terms of a path begin with its types; keys after this one are those of scalars.
   let after: string | number | undefined = lead === undefined ? undefined : `${lead}0`;
   for (;;) {
-    const sources = [{ key: { terms: { field } } }];
+    const sources = [{ key: { terms: { field: nameOf(field) } } }];
     const composite = { size: VALUES_PER_ANSWER, sources, ...(after !== undefined && { after: { key: after } }) };
     const { aggregations } = await view({ query, size: 0, track_total_hits: false, aggs: { values: { composite } } });
     const { buckets = [] } = aggregations?.["values"] ?? {};
