@@ -6,12 +6,14 @@ export interface LineMessage {
   /** Program that wrote the message; null if the header names none. */
   readonly program: string | null;
   readonly message: string;
+  /** The message with what was taken for the program in front of it: some devices write a code in its place. */
+  readonly whole: string;
 }
 
 /** A refusal does not count as a reading: another format may understand the message. */
 export type MessageReading = Exclude<Reading, { kind: "refused" }>;
 
-/** A line format: one folder, and one entry in LINE_FORMATS (line-formats.ts). */
+/** A line format: one folder and one entry in CODED_FORMATS (line-formats.ts), or a description (described/). */
 export interface LineFormat {
   /** Unique name. `tocsin parse --format` accepts it if the format is `bare`. */
   readonly name: string;

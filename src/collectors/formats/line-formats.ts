@@ -1,15 +1,13 @@
 import { CEF } from "./cef/cef.ts";
+import { readShipped } from "./described/shipped.ts";
 import { EVE } from "./eve/eve.ts";
 import type { LineFormat } from "./line-format.ts";
 import { DHCP_LEASES, ROGUE_DHCP } from "./linux/dhcp-leases.ts";
 import { NETFILTER } from "./linux/netfilter.ts";
 import { SSH_LOGINS } from "./linux/ssh-logins.ts";
 
-/**
- * Every line format. The first one that understands a message reads it. The syslog header, the line reader, `tocsin parse`,
- * docs/events.md and the tests take all they know about formats from this table.
- */
-export const LINE_FORMATS = [
+/** Formats that are read by code. Those that a description suffices for are in described/shipped. */
+export const CODED_FORMATS = [
   CEF,
   NETFILTER,
   SSH_LOGINS,
@@ -18,29 +16,57 @@ export const LINE_FORMATS = [
   EVE,
 ] as const satisfies readonly LineFormat[];
 
-export type BareFormatName = Extract<(typeof LINE_FORMATS)[number], { readonly bare: object }>["name"];
+const CODED: readonly LineFormat[] = CODED_FORMATS;
 
-const ALL: readonly LineFormat[] = LINE_FORMATS;
-const OWN_HEADERS = ALL.flatMap(({ ownHeader }) => ownHeader ?? []);
+export type BareFormatName = Extract<(typeof CODED_FORMATS)[number], { readonly bare: object }>["name"];
 
-/** Formats of messages whose program no format owns, in the order in which they are tried. */
-export const SHARED_FORMATS = ALL.filter(({ ownsPrograms }) => !ownsPrograms);
-
-/** The only format for the lines of a program. */
-export const PROGRAM_OWNERS: ReadonlyMap<string, LineFormat> = new Map(
-  ALL.filter(({ ownsPrograms }) => ownsPrograms).flatMap((format) =>
-    (format.programs ?? []).map((program) => [program, format] as const),
-  ),
-);
-
-export const FORMAT_PROGRAMS: readonly string[] = ALL.flatMap(({ programs }) => programs ?? []);
-
-export const BARE_FORMATS = ALL.flatMap(({ name, bare }) =>
+export const BARE_FORMATS = CODED.flatMap(({ name, bare }) =>
   bare === undefined ? [] : { name: name as BareFormatName, ...bare },
 );
+
+const OWN_HEADERS = CODED.flatMap(({ ownHeader }) => ownHeader ?? []);
 
 /** True if a format's own header begins at this position. */
 export function beginsOwnHeader(text: string, at: number): boolean {
   for (const header of OWN_HEADERS) if (text.startsWith(header, at)) return true;
   return false;
+}
+
+/**
+ * The formats of lines. The first one that understands a message reads it. The line reader, `tocsin parse`, docs/events.md and
+ * the tests take all they know about formats from here.
+ */
+export class LineFormats {
+  readonly all: readonly LineFormat[];
+  /** Formats of messages whose program no format owns, in the order in which they are tried. */
+  readonly shared: readonly LineFormat[];
+  /** The formats for the lines of a program, which no other format reads. */
+  readonly owners: ReadonlyMap<string, readonly LineFormat[]>;
+  /**
+   * A program name after one or two words that are not a syslog header: the time is missing, or the host has a second name.
+   */
+  readonly lateProgram: RegExp;
+
+  /** `taught`: formats of the operator. They come first, since they were written for lines that were read otherwise. */
+  constructor(taught: readonly LineFormat[] = []) {
+    this.all = [...taught, ...CODED, ...readShipped().map(({ format }) => format)];
+    this.shared = this.all.filter(({ ownsPrograms }) => !ownsPrograms);
+    const owners = new Map<string, LineFormat[]>();
+    for (const format of this.all) {
+      if (!format.ownsPrograms) continue;
+      for (const program of format.programs ?? []) owners.set(program, [...(owners.get(program) ?? []), format]);
+    }
+    this.owners = owners;
+    const programs = new Set(this.all.flatMap((format) => format.programs ?? []));
+    this.lateProgram = new RegExp(
+      `^(?:[^\\s:=|[\\]]{1,255} ){0,2}(${[...programs].map(RegExp.escape).join("|")})(?:\\[(\\d{1,9})\\])?: *`,
+    );
+  }
+}
+
+let known: LineFormats | undefined;
+
+/** The formats that we know, without those of an operator. */
+export function knownFormats(): LineFormats {
+  return (known ??= new LineFormats());
 }

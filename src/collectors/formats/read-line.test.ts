@@ -1,7 +1,9 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { CONTEXT, onlyEvent } from "./context.fixture.ts";
-import { LINE_FORMATS } from "./line-formats.ts";
+import { knownFormats } from "./line-formats.ts";
+
+const LINE_FORMATS = knownFormats().all;
 import { readLine } from "./read-line.ts";
 import { CEF_LINES, EVE_RECORDS, FIREWALL_LINE } from "./samples.fixture.ts";
 

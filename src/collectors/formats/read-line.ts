@@ -2,7 +2,7 @@ import { severityOfSyslog } from "../../model/device-severity.ts";
 import type { JsonObject } from "../../model/event.ts";
 import { addressOf, put } from "./device-values.ts";
 import type { LineFormat, MessageReading } from "./line-format.ts";
-import { beginsOwnHeader, FORMAT_PROGRAMS, PROGRAM_OWNERS, SHARED_FORMATS } from "./line-formats.ts";
+import { beginsOwnHeader, knownFormats, type LineFormats } from "./line-formats.ts";
 import { UNPARSED_TYPE, type ReadContext, type ParsedEvent, type Reading } from "./reading.ts";
 import { readHeader, type SyslogHeader } from "./syslog/syslog-header.ts";
 import { unwrapRelayed } from "./syslog/syslog-relay.ts";
@@ -10,41 +10,38 @@ import { unwrapRelayed } from "./syslog/syslog-relay.ts";
 // Lines of text from devices. The syslog header is removed, then the first format that understands the message reads it.
 // The event always keeps the original line.
 
-/**
- * A program name after one or two words that are not a syslog header: the time is missing, or the host has a second name.
- */
-const LATE_PROGRAM = new RegExp(
-  `^(?:[^\\s:=|[\\]]{1,255} ){0,2}(${FORMAT_PROGRAMS.map(RegExp.escape).join("|")})(?:\\[(\\d{1,9})\\])?: *`,
-);
-
 /** Reads a line. Never throws or refuses: a line that no format understands becomes an event of type `unparsed`. */
-export function readLine(line: string, context: ReadContext): Reading {
+export function readLine(line: string, context: ReadContext, formats = knownFormats()): Reading {
   const text = line.isWellFormed() ? line : line.toWellFormed();
   const outer = readHeader(text, context);
   if (outer.message.trim() === "" && text.trim() === "") return { kind: "nothing" };
   const relayed = unwrapRelayed(outer, context);
-  const original = relayed && withProgram(relayed.header);
-  const reading = original && readMessage(original, text, context);
+  const original = relayed && withProgram(relayed.header, formats);
+  const reading = original && readMessage(original, text, context, formats);
   if (reading) return reading;
   if (original && relayed.isCertain) return { kind: "events", events: [unparsed(original, text, context)] };
-  const header = withProgram(outer);
-  return readMessage(header, text, context) ?? { kind: "events", events: [unparsed(header, text, context)] };
+  const header = withProgram(outer, formats);
+  return readMessage(header, text, context, formats) ?? { kind: "events", events: [unparsed(header, text, context)] };
 }
 
 /** Undefined if no format understands the message. */
-function readMessage(header: SyslogHeader, line: string, context: ReadContext): Reading | undefined {
-  const owner = header.program === null ? undefined : PROGRAM_OWNERS.get(header.program);
-  if (owner !== undefined) return withHeader(owner, owner.read(header, context), header, line, context);
-  for (const format of SHARED_FORMATS) {
+function readMessage(
+  header: SyslogHeader,
+  line: string,
+  context: ReadContext,
+  { owners, shared }: LineFormats,
+): Reading | undefined {
+  const owned = header.program === null ? undefined : owners.get(header.program);
+  for (const format of owned ?? shared) {
     const reading = format.read(header, context);
     if (reading !== undefined) return withHeader(format, reading, header, line, context);
   }
   return undefined;
 }
 
-function withProgram(header: SyslogHeader): SyslogHeader {
+function withProgram(header: SyslogHeader, { lateProgram }: LineFormats): SyslogHeader {
   if (header.program !== null || beginsOwnHeader(header.message, 0) || header.message.startsWith("[")) return header;
-  const late = LATE_PROGRAM.exec(header.message);
+  const late = lateProgram.exec(header.message);
   if (late === null) return header;
   const [before, program, processId] = late;
   return {

@@ -19,6 +19,8 @@ export interface SyslogHeader {
   readonly deviceMac: string | null;
   readonly model: string | null;
   readonly message: string;
+  /** The message with the program in front of it, as it stands in the line. */
+  readonly whole: string;
   /** Host that relayed the message, if the message has a second header. */
   readonly relay: string | null;
 }
@@ -110,6 +112,7 @@ function scanRfc5424(
     deviceMac: null,
     model: null,
     message: line.slice(cursor.at),
+    whole: line.slice(cursor.at),
     relay: null,
   };
 }
@@ -137,6 +140,7 @@ function scanRfc3164(line: string, cursor: Cursor, context: TimeContext): Header
   }
   // A relay's header is followed by that of the message, whose time would look like a program: `2026-11-17T06`.
   const isRelayed = host !== null && beginsHeader(line, cursor.at, context);
+  const { at: wholeStart } = cursor;
   let program = isRelayed ? undefined : scanProgram(line, cursor);
   let deviceMac: string | null = null;
   let model: string | null = null;
@@ -157,6 +161,7 @@ function scanRfc3164(line: string, cursor: Cursor, context: TimeContext): Header
     deviceMac,
     model,
     message: cursor.at === 0 ? line : line.slice(cursor.at),
+    whole: wholeStart === 0 ? line : line.slice(wholeStart),
     relay: null,
   };
 }

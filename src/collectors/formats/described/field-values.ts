@@ -1,0 +1,119 @@
+import type { JsonObject, JsonValue } from "../../../model/event.ts";
+import { FIELD_NAMES, type FieldNameKey } from "../../../model/field-names.ts";
+import {
+  actionOf,
+  addressOf,
+  integerOf,
+  macOf,
+  numberOf,
+  portOf,
+  protocolOf,
+  putForeign,
+  secondsOf,
+  textOf,
+} from "../device-values.ts";
+import type { FieldKind } from "./template.ts";
+
+// Puts a device's value under one of our field names, in the type of that name.
+
+/** Names that stand for two: an address is stored under the first, any other text under the second. */
+const ENDS: Readonly<Record<string, readonly [FieldNameKey, FieldNameKey]>> = {
+  src: ["src_ip", "src_host"],
+  dst: ["dst_ip", "dst_host"],
+};
+
+type Convert = (value: string) => JsonValue | undefined;
+
+const CONVERTED: Partial<Record<FieldNameKey, Convert>> = {
+  src_ip: addressOf,
+  dst_ip: addressOf,
+  device_ip: addressOf,
+  local_ip: addressOf,
+  src_port: portOf,
+  dst_port: portOf,
+  src_mac: macOf,
+  dst_mac: macOf,
+  device_mac: macOf,
+  protocol: protocolOf,
+  action: actionOf,
+  duration_s: clockSecondsOf,
+  lease_s: clockSecondsOf,
+  score: numberOf,
+};
+
+/** A duration in any notation, also `1h:23m:45s` and `1:23:45`. */
+function clockSecondsOf(value: string): number | undefined {
+  const clock = /^(?:(\d{1,5})d[: ]?)?(\d{1,5})h?:(\d{1,2})m?:(\d{1,2})s?$/.exec(value);
+  if (clock === null) return secondsOf(value);
+  const [, days = "0", hours, minutes, seconds] = clock;
+  return Number(days) * 86_400 + Number(hours) * 3600 + Number(minutes) * 60 + Number(seconds);
+}
+
+const YES = new Set(["true", "yes", "1", "on"]);
+const NO = new Set(["false", "no", "0", "off"]);
+
+function yesOrNo(value: string): boolean | undefined {
+  const word = value.toLowerCase();
+  return YES.has(word) ? true : NO.has(word) ? false : undefined;
+}
+
+function converterOf(name: FieldNameKey): Convert {
+  const converted = CONVERTED[name];
+  if (converted !== undefined) return converted;
+  switch (FIELD_NAMES[name].type) {
+    case "number":
+      return integerOf;
+    case "yes or no":
+      return yesOrNo;
+    case "list":
+      return (value) => value.split(/, */).filter((item) => item !== "");
+    default:
+      return textOf;
+  }
+}
+
+/** Puts a value; false if it does not fit the type of the name. A value that is there stays. */
+export type PutField = (raw: JsonObject, value: string) => boolean;
+
+export function fieldPutter(name: string): PutField {
+  const ends = ENDS[name];
+  if (ends !== undefined) {
+    const [ip, host] = ends;
+    return (raw, value) => {
+      const address = addressOf(value);
+      putFirst(raw, address === undefined ? host : ip, address ?? textOf(value));
+      return true;
+    };
+  }
+  if (!isFieldName(name)) {
+    return (raw, value) => {
+      if (value !== "" && !Object.hasOwn(raw, name)) putForeign(raw, name, value);
+      return true;
+    };
+  }
+  const convert = converterOf(name);
+  return (raw, value) => {
+    const converted = convert(value);
+    if (converted === undefined) return value === "";
+    putFirst(raw, name, converted);
+    return true;
+  };
+}
+
+function putFirst(raw: JsonObject, name: FieldNameKey, value: JsonValue | undefined): void {
+  if (value !== undefined && value !== "" && !Object.hasOwn(raw, name)) raw[name] = value;
+}
+
+export function isFieldName(name: string): name is FieldNameKey {
+  return Object.hasOwn(FIELD_NAMES, name);
+}
+
+/** Names that a description may give to a value: ours, and those that stand for two of ours. */
+export const isTargetName = (name: string) => isFieldName(name) || Object.hasOwn(ENDS, name);
+
+/** How far a field of a template reaches if it does not say. */
+export function kindOfName(name: string): FieldKind {
+  if (!isFieldName(name)) return "word";
+  if (CONVERTED[name] === addressOf) return "address";
+  return converterOf(name) === integerOf || CONVERTED[name] === portOf ? "integer" : "word";
+}

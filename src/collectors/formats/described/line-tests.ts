@@ -1,0 +1,34 @@
+import { isDeepStrictEqual } from "node:util";
+import { formatTime } from "../../../lib/time.ts";
+import type { LineFormats } from "../line-formats.ts";
+import { readLine } from "../read-line.ts";
+import { UNPARSED_TYPE, type ReadContext } from "../reading.ts";
+import type { LineTest } from "./description.ts";
+
+// The tests of a description: lines, and what becomes of them.
+
+/** What differs, in words; empty if the test passes. */
+export function runLineTest(test: LineTest, name: string, context: ReadContext, formats?: LineFormats): string[] {
+  const reading = readLine(test.line, context, formats);
+  if (reading.kind === "nothing") return test.nothing ? [] : ["the line is read as no news"];
+  if (reading.kind !== "events") return [`the line is read as ${reading.kind}`];
+  const [event] = reading.events;
+  if (test.unparsed) return event!.type === UNPARSED_TYPE ? [] : [`the line is read by ${reading.format}`];
+  if (test.nothing) return ["the line becomes an event"];
+  if (reading.format !== name) return [`the line is read by ${reading.format ?? "no format"}, not by ${name}`];
+  const differences: string[] = [];
+  const compare = (what: string, wanted: unknown, is: unknown) => {
+    if (wanted !== undefined && !isDeepStrictEqual(wanted, is)) {
+      differences.push(`${what} is ${JSON.stringify(is) ?? "absent"}, not ${JSON.stringify(wanted)}`);
+    }
+  };
+  compare("type", test.type, event!.type);
+  compare("severity", test.severity, event!.severity);
+  compare("source", test.source, event!.source);
+  if (test.time !== undefined)
+    compare("time", test.time, event!.timestampMs === null ? null : formatTime(event!.timestampMs));
+  for (const [field, wanted] of Object.entries(test.fields ?? {})) {
+    compare(`raw.${field}`, wanted === null ? "absent" : wanted, event!.raw[field] ?? "absent");
+  }
+  return differences;
+}
