@@ -1,3 +1,5 @@
+import { unreachable } from "../../../lib/unreachable.ts";
+
 // A template of a message: text, and fields in braces, such as `Ban {src_ip} for {duration_s} seconds`. It is scanned from left
 // to right without going back, so the time is linear in the message.
 
@@ -123,6 +125,8 @@ function endOfField(message: string, at: number, kind: FieldKind, next: string):
       return next === "" ? message.length : message.indexOf(next, at);
     case "word":
       return endOfWord(message, at, next);
+    default:
+      return unreachable(kind);
   }
 }
 
