@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { SlowestFirst } from "./test/slowest-first.ts";
 
 export default defineConfig({
   test: {
@@ -15,7 +16,7 @@ export default defineConfig({
     // Tests of a single part start no process that would enable it.
     setupFiles: ["test/exact-json.ts"],
     // Engines that are started for the files that need them.
-    globalSetup: ["test/cluster/shared-servers.ts"],
+    globalSetup: ["test/cluster/shared-servers.ts", "test/cluster/opensearch-setup.ts"],
     // Node loads the code as it does for the service. Vite would wrap every imported name, which slows the main thread of a
     // server down, and nothing here needs its transforms.
     experimental: { viteModuleRunner: false, nodeLoader: false },
@@ -28,5 +29,6 @@ export default defineConfig({
     execArgv: ["--min-semi-space-size=16", "--single-threaded-gc"],
     // Many wait for processes that start or end: one more than most machines that test have cores.
     maxWorkers: 3,
+    sequence: { sequencer: SlowestFirst },
   },
 });

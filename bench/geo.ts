@@ -91,7 +91,7 @@ function open(dataDir: string, lists: readonly string[]): Promise<Enrichment> {
       lookups: async () => 0,
       saveLookups: nobody,
     },
-    events: { amend: nobody },
+    events: { amend: nobody, get: async () => undefined },
     annotate: nobody,
     registry: new Registry(),
     log: pino({ level: "silent" }),

@@ -5,18 +5,20 @@ import { collectDefaultMetrics, Registry } from "prom-client";
 import { openAlerts, type AlertsOptions } from "./alerts/alerts.ts";
 import { startEntityBackfill } from "./alerts/entity-backfill.ts";
 import { isOverflow } from "./alerts/unresolved-limit.ts";
-import { openAnalyst } from "./analysis/analyst.ts";
+import { Analyst } from "./analysis/analyst.ts";
 import { openServer, type ConnectionTimeouts } from "./api/server.ts";
 import { clientAddress } from "./config/config.ts";
-import { postgresOf, type Settings } from "./config/settings.ts";
+import { openSearchOf, postgresOf, type Settings } from "./config/settings.ts";
 import { openConsole } from "./console/serve.ts";
 import { crossCheckWarnings } from "./config/cross-checks.ts";
 import { loadBuiltinRules } from "./detection/rules/builtin.ts";
-import { openDetector } from "./detection/detector.ts";
+import { detectionLagMs, openDetector } from "./detection/detector.ts";
 import { openRulebook } from "./detection/rules/rulebook.ts";
+import { settledPlace } from "./detection/settled-place.ts";
 import { openEnrichment } from "./enrichment/enrichment.ts";
 import { Hostnames } from "./enrichment/hostnames.ts";
 import { openExportRunner } from "./exports/export-runner.ts";
+import { SharedExports } from "./exports/shared-exports.ts";
 import { openLineReceiver, type LineReceiverSettings } from "./collectors/lines/line-receiver.ts";
 import { PostCollector } from "./collectors/http/post-collector.ts";
 import { openFlowPipeline, refuseNewerFlowFiles, type FlowPipelineSettings } from "./flows/flow-pipeline.ts";
@@ -26,19 +28,20 @@ import { openIntake, type Intake } from "./intake/intake.ts";
 import { ChannelTests } from "./notify/channel-tests.ts";
 import { requiredSettings } from "./notify/channels.ts";
 import { openChannels } from "./notify/open-channels.ts";
-import { alertLinks, openNotifier, type Notifier } from "./notify/notifier.ts";
+import { alertLinks, openNotifier, type ChannelHealths, type Notifier } from "./notify/notifier.ts";
 import type { Alert, AlertSummary } from "./model/alert.ts";
 import type { Channel } from "./model/rule.ts";
 import { SEVERITIES, type Severity } from "./model/event.ts";
 import type { Finding } from "./model/finding.ts";
-import { startRetention } from "./retention.ts";
+import { isClockPlausible, startRetention } from "./retention.ts";
+import { Roles, type Role } from "./roles.ts";
 import { openStore } from "./store/open-store.ts";
 import type { Store } from "./store/ports/store.ts";
 import { convertToParquet } from "./store/duckdb/parquet/convert-to-parquet.ts";
 import { exportsFolder, parquetScratch } from "./store/files/layout.ts";
 
 // The wiring of the service: opens every part in the order of the data flow and closes them in reverse. Parts are
-// connected nowhere else.
+// connected nowhere else. What only one of several nodes does is a role (see roles.ts).
 
 const HOUR_MS = 3_600_000;
 /** Time for requests in flight to finish once the service stops. */
@@ -90,9 +93,27 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     const retentionDays = retention.eventsDays;
 
     refuseNewerFlowFiles(dataDir);
-    const storeOptions = { dataDir, platform, indexPrefix, postgres: postgresOf(settings), registry, log, now };
+    const storeOptions = {
+      dataDir,
+      platform,
+      indexPrefix,
+      postgres: postgresOf(settings),
+      opensearch: openSearchOf(settings),
+      registry,
+      log,
+      now,
+    };
     const store = around(opens("store", await openStore(storeOptions)));
-    const retaining = opens("retention", await startRetention({ store, settings: retention, registry, log, now }));
+    const roles = new Roles({ store, registry, log });
+    const retaining = opens(
+      "retention",
+      await roles.take({
+        name: "retention",
+        open: (term) => startRetention({ ...term, settings: retention, log, now }),
+        status: ({ status }) => status,
+      }),
+    );
+    const retentionStatus = async () => (await retaining.status()) ?? { isPaused: false, messages: [] };
     const enrichment = opens(
       "enrichment",
       await openEnrichment({
@@ -108,18 +129,27 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
       }),
     );
     const intake = opens("intake", openIntake({ store, enricher: enrichment, registry, retentionDays, now }));
-    const exportRunner = opens(
+    const exportFiles = settings.exports.folder ?? exportsFolder(dataDir);
+    const exporting = opens(
       "export runner",
-      await openExportRunner({
-        store,
-        folder: exportsFolder(dataDir),
-        convertToParquet: (task, signal) => convertToParquet(task, parquetScratch(dataDir), signal),
-        registry,
-        log,
-        now,
-        mayExpire: () => retaining.isClockTrusted(),
+      await roles.take({
+        name: "exports",
+        open: ({ fence, ...term }) =>
+          openExportRunner({
+            ...term,
+            folder: exportFiles,
+            convertToParquet: (task, signal) => convertToParquet(task, parquetScratch(dataDir), signal),
+            log,
+            now,
+            mayExpire: async () => retaining.part?.isClockTrusted() ?? isClockPlausible(store, now()),
+            tag: fence && `e${fence.epoch}`,
+          }),
+        status: () => ({}),
       }),
     );
+    const exports = store.shared
+      ? new SharedExports({ exports: store.exports, folder: exportFiles, log, now })
+      : exporting.part!;
 
     const channels = openChannels(settings.notifications);
     const links = { base: settings.notifications.consoleUrl ?? "" };
@@ -127,12 +157,18 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     const notificationPolicy = { channels: [...channels.keys()], onResolve: settings.notifications.onResolve };
     const channelsOf = (severity: Severity) => (isToldOf(severity, settings) ? notificationPolicy.channels : []);
     const builtins = loadBuiltinRules({ platform, timezone, channelsOf });
-    const rulebook = await openRulebook({ store: store.rules, builtins, now });
+    const place = store.shared && (() => settledPlace(store));
+    const rulebook = opens("rulebook", await openRulebook({ store: store.rules, builtins, now, log, place }));
     const addException: AlertsOptions["addException"] = async (ruleId, exception, author) => {
       const { id, reason } = await rulebook.addException(ruleId, exception, author);
       return { id, reason, revert: () => rulebook.revertException(ruleId, id) };
     };
-    const hear = (alert: AlertSummary) => analyst.enqueue(alert);
+    const hear = ({ id, severity }: AlertSummary) => {
+      if (!store.analysis.requests) return analyst.enqueue({ id, severity });
+      store.analysis.requests.send({ id, severity }).catch((error: unknown) => {
+        log.warn({ err: error, alert: id }, "the node that analyses alerts was not told of one");
+      });
+    };
     const onCreated = (alert: Alert, { eventId }: Finding) => {
       const events = alert.relatedEvents.map(({ id }) => id);
       if (!isOverflow(alert)) enrichment.alertMade(alert, eventId, events);
@@ -150,17 +186,50 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
       lastId,
     });
     const { eventEntities } = alerts;
-    opens("entity backfill", startEntityBackfill({ alerts: store.alerts, eventEntities, log }));
+    opens(
+      "entity backfill",
+      await roles.take({
+        name: "backfill",
+        open: async (term) => startEntityBackfill({ alerts: term.store.alerts, eventEntities, log }),
+        status: () => ({}),
+      }),
+    );
     const annotate: typeof alerts.annotate = (...annotation) => alerts.annotate(...annotation);
     const { analysis } = settings;
-    const analyst = opens("analyst", await openAnalyst({ settings: analysis, store, annotate, registry, log, now }));
-    const raise: typeof alerts.raise = (findings, detected) => alerts.raise(findings, detected);
-    const { events, detection: progress } = store;
-    const report: Intake["storeInternal"] = (reports) => intake.storeInternal(reports);
-    const detector = opens(
-      "detector",
-      await openDetector({ events, progress, rulebook, raise, report, registry, log, now }),
+    const analyst = opens("analyst", new Analyst({ settings: analysis, store, annotate, registry, log, now }));
+    opens(
+      "automatic analysis",
+      await roles.take({
+        name: "analyst",
+        open: async ({ fence }) => {
+          await analyst.begin((id, find) => alerts.annotate(id, find, fence));
+          const unlisten = store.analysis.requests?.listen((alert) => analyst.hear(alert));
+          return {
+            close: () => {
+              unlisten?.();
+              return analyst.end();
+            },
+          };
+        },
+        status: () => ({}),
+      }),
     );
+    const report: Intake["storeInternal"] = (reports) => intake.storeInternal(reports);
+    const detecting = opens(
+      "detector",
+      await roles.take({
+        name: "detector",
+        open: ({ store: { events, detection: progress }, fence, registry: metrics }) => {
+          const raise: typeof alerts.raise = (findings, detected) => alerts.raise(findings, detected, fence);
+          return openDetector({ events, progress, rulebook, raise, report, registry: metrics, log, now });
+        },
+        status: ({ isReady, lagMs }) => ({ isReady, lagMs }),
+      }),
+    );
+    const detection = {
+      status: async () => (await detecting.status()) ?? { isReady: false, lagMs: await detectionLagMs(store, now()) },
+      flush: async () => detecting.part?.flush(),
+    };
 
     const hostnames = opens("hostnames", new Hostnames({ ...settings.hostnames, registry }));
     const flows = opens(
@@ -210,23 +279,24 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     const parts = {
       store,
       intake,
-      exportRunner,
+      exports,
       alerts,
       rulebook,
-      detector,
+      detection,
       hostnames,
       collectorStatus,
       posts,
       enrichment,
-      retention: retaining,
+      retention: { status: retentionStatus },
+      roles,
     };
     const analyse: typeof analyst.analyse = (id, actor) => analyst.analyse(id, actor);
     const { channels: channelNames } = notificationPolicy;
     const consolePages = await openConsole({ folder: consoleFolder, log });
-    let notifier: Notifier | undefined;
+    let notifying: Role<Notifier, ChannelHealths> | undefined;
     const channelStatus = {
       requiredSettings,
-      healthOf: (channel: Channel) => notifier?.healthOf(channel),
+      healthOf: async (channel: Channel) => (await notifying?.status())?.[channel],
       lastTest: (channel: Channel) => channelTests.last(channel),
       test: (channel: Channel, by: string) => channelTests.send(channel, by),
     };
@@ -254,8 +324,14 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     const { isBuilt: hasConsole } = consolePages;
     const linksTo = (id: string) => alertLinks(links.base, id, { hasConsole });
     const retryMs = retryHours * HOUR_MS;
-    const notifierOptions = { store, channels, perMinuteMax, retryMs, linksTo, registry, log, now };
-    notifier = opens("notifier", await openNotifier(notifierOptions));
+    notifying = opens(
+      "notifier",
+      await roles.take({
+        name: "notifier",
+        open: (term) => openNotifier({ ...term, channels, perMinuteMax, retryMs, linksTo, log, now }),
+        status: (notifier): ChannelHealths => notifier.healths,
+      }),
+    );
     return { address, port, store, intake, close };
   });
 }

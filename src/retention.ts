@@ -123,10 +123,7 @@ class RetentionRuns {
       if (Math.abs(jumpMs) <= JUMP_MS_MAX) return undefined;
       return `the clock has jumped by ${daysOf(jumpMs)} days since ${formatTime(this.#last.wallMs)}`;
     }
-    const [newest, { ranAt }] = await Promise.all([store.events.lastArrival(), store.retention.notes()]);
-    const known = Math.max(ranAt ?? 0, newest === null ? 0 : timeOfId(newest));
-    if (known === 0 || now() - known <= STOP_MS_MAX) return undefined;
-    return `the clock is ${daysOf(now() - known)} days ahead of ${formatTime(known)}, when the service was last at work`;
+    return clockFaultAfterStop(store, now());
   }
 
   async isConfirmed(): Promise<boolean> {
@@ -235,6 +232,21 @@ class RetentionRuns {
     if (isPaused && warning !== this.#lastWarning) log.warn({ reasons: messages }, PAUSED);
     this.#lastWarning = warning;
   }
+}
+
+/** True if the clock agrees with what is stored, for nodes on which retention does not run. */
+export async function isClockPlausible(store: Pick<Store, "events" | "retention">, nowMs: number): Promise<boolean> {
+  return (await clockFaultAfterStop(store, nowMs)) === undefined;
+}
+
+async function clockFaultAfterStop(
+  store: Pick<Store, "events" | "retention">,
+  nowMs: number,
+): Promise<string | undefined> {
+  const [newest, { ranAt }] = await Promise.all([store.events.lastArrival(), store.retention.notes()]);
+  const known = Math.max(ranAt ?? 0, newest === null ? 0 : timeOfId(newest));
+  if (known === 0 || nowMs - known <= STOP_MS_MAX) return undefined;
+  return `the clock is ${daysOf(nowMs - known)} days ahead of ${formatTime(known)}, when the service was last at work`;
 }
 
 function daysOf(ms: number): number {

@@ -10,6 +10,7 @@ import type { Intake } from "../src/intake/intake.ts";
 import { createLog } from "../src/lib/log.ts";
 import { createKey, SCOPES, type CreatedKey, type NewKey } from "../src/model/key.ts";
 import type { Store } from "../src/store/ports/store.ts";
+import { clusterOf } from "./cluster/cluster-of-folder.ts";
 
 // The real server over the real store in a temporary folder, for tests.
 
@@ -48,6 +49,10 @@ export interface TestServer {
 
 export interface TestOptions extends AppOptions {
   readonly settings?: Partial<Settings>;
+  /** The same for settings that are made from the defaults. */
+  readonly settingsFrom?: (defaults: Settings) => Partial<Settings>;
+  /** Keeps cases in PostgreSQL and data in OpenSearch; also for all servers with TOCSIN_TEST_STORE=cluster. */
+  readonly usesCluster?: boolean;
 }
 
 /** The same part with some methods replaced; the others still run on the original. */
@@ -67,6 +72,7 @@ export async function openTestServer(options: TestOptions = {}): Promise<TestSer
 /** A server on a folder that a test has prepared, or looks into. */
 export async function openTestServerIn(dataDir: string, options: TestOptions = {}): Promise<TestServer> {
   const now = options.now ?? Date.now;
+  const usesCluster = options.usesCluster ?? process.env["TOCSIN_TEST_STORE"] === "cluster";
   const loaded = loadSettings({ environment: {}, workingFolder: dataDir });
   if ("faults" in loaded) throw new Error(JSON.stringify(loaded.faults));
   // Tests run in parallel, so no server takes the well-known exporter ports. Hostname lookups would leave the machine.
@@ -81,7 +87,9 @@ export async function openTestServerIn(dataDir: string, options: TestOptions = {
     ...quiet,
     hostnames,
     analysis,
+    ...(usesCluster && (await clusterOf(dataDir)).settings(loaded.settings)),
     ...options.settings,
+    ...options.settingsFrom?.(loaded.settings),
   };
   const lines: Record<string, any>[] = [];
   const destination = new Writable({
@@ -117,6 +125,7 @@ export async function openTestServerIn(dataDir: string, options: TestOptions = {
     stop: () => app.close(),
     close: async () => {
       await app.close();
+      if (usesCluster) await (await clusterOf(dataDir)).end();
       await rm(dataDir, { recursive: true, force: true });
     },
   };

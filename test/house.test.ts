@@ -10,6 +10,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   config: ["lib", "model", "notify/channels.ts"],
   enrichment: ["lib", "model", "store/ports"],
   "store/ports": ["lib", "model"],
+  "store/leases": ["lib", "store/ports"],
   "store/files": ["lib", "model", "store/ports"],
   "store/queries": ["lib", "model", "store/ports"],
   "store/search": ["lib", "model", "store/ports", "store/files"],
@@ -35,6 +36,18 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "store/sqlite",
     "store/embedded",
     "store/postgres",
+    "store/opensearch",
+  ],
+  "store/opensearch": ["lib", "model", "store/ports", "store/files", "store/queries", "store/search", "store/leases"],
+  "store/open-archive": [
+    "lib",
+    "store/ports",
+    "store/files",
+    "store/sqlite",
+    "store/duckdb",
+    "store/embedded",
+    "store/postgres",
+    "store/opensearch",
   ],
   collectors: ["lib", "model"],
   flows: ["lib", "model", "collectors"],
@@ -46,6 +59,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   analysis: ["lib", "model", "store/ports"],
   sigma: ["lib", "model", "detection"],
   demo: ["lib", "model", "store/ports", "alerts", "analysis", "detection"],
+  migration: ["lib", "model", "store/ports"],
   console: ["lib"],
   reports: [
     "lib",
@@ -85,6 +99,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "api/problems.ts",
   ],
   retention: ["lib", "model", "config", "store/ports"],
+  roles: ["lib", "store/ports", "store/leases"],
   app: [
     "lib",
     "model",
@@ -105,6 +120,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "console",
     "api",
     "retention",
+    "roles",
   ],
   commands: [
     "lib",
@@ -114,6 +130,8 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "enrichment",
     "store/ports",
     "store/open-store",
+    "store/open-archive",
+    "migration",
     "collectors",
     "detection",
     "sigma",
@@ -218,7 +236,9 @@ test("only the store imports its engines", () => {
   const wrong = sources.filter(
     (file) =>
       !file.startsWith("store/") &&
-      /from "(node:sqlite|@duckdb\/node-api|pg)"/.test(readFileSync(join(root, file), "utf8")),
+      /from "(node:sqlite|@duckdb\/node-api|pg"|@opensearch-project\/opensearch)/.test(
+        readFileSync(join(root, file), "utf8"),
+      ),
   );
   expect(wrong, "use a port of src/store/ports").toEqual([]);
 });

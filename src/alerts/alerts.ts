@@ -9,6 +9,7 @@ import type { ExceptionInput } from "../model/rule-schema.ts";
 import type { AlertStore } from "../store/ports/alert-store.ts";
 import type { DetectionProgress } from "../store/ports/detection-store.ts";
 import type { EventEngine } from "../store/ports/event-engine.ts";
+import type { Fence } from "../store/ports/lease-store.ts";
 import { StoreUnavailable } from "../store/ports/store-errors.ts";
 import type { Store } from "../store/ports/store.ts";
 import { EventEntities } from "./event-entities.ts";
@@ -123,8 +124,11 @@ export class Alerts {
     this.#newNotificationId = idMaker("ntf_", now, options.lastId);
   }
 
-  /** Adds each finding to the alert it belongs to, or creates one. The alerts and `detected` are committed in one transaction. */
-  async raise(findings: readonly Finding[], detected: DetectionProgress | undefined): Promise<void> {
+  /**
+   * Adds each finding to the alert it belongs to, or creates one. The alerts and `detected` are committed in one transaction,
+   * if there is a fence under that lease.
+   */
+  async raise(findings: readonly Finding[], detected: DetectionProgress | undefined, fence?: Fence): Promise<void> {
     if (findings.length === 0 && !detected) return;
     const entitiesOf = await this.eventEntities.of(findings);
     const { created, changes, overflowed } = await this.#retryOnConflict(async () => {
@@ -140,7 +144,7 @@ export class Alerts {
       const queued = this.#notificationsFor(deduplicated.changes, at);
       const timeline = [...writes.timeline, ...queued.timeline];
       const { notifications } = queued;
-      const conflicts = await this.#store.commit({ ...writes, timeline, notifications, detected });
+      const conflicts = await this.#store.commit({ ...writes, timeline, notifications, detected, fence });
       if (conflicts.length > 0) return undefined;
       for (const { alert } of deduplicated.created) this.#unresolvedLimit.alertCreated(alert.rule.id);
       return { ...deduplicated, overflowed: limited.overflowed };
@@ -233,7 +237,11 @@ export class Alerts {
    * Adds the service's own results to an alert in any status. `find` runs again after a version conflict. Nothing changes
    * if it returns undefined or the alert does not exist.
    */
-  async annotate(id: string, find: (alert: AlertSummary) => Annotation | undefined): Promise<AlertSummary | undefined> {
+  async annotate(
+    id: string,
+    find: (alert: AlertSummary) => Annotation | undefined,
+    fence?: Fence,
+  ): Promise<AlertSummary | undefined> {
     const { alert } = await this.#retryOnConflict(async () => {
       const [before] = await this.#store.getMany([id]);
       const found = before && find(before);
@@ -244,6 +252,7 @@ export class Alerts {
       const conflicts = await this.#store.commit({
         alerts: [alert],
         timeline: entry ? [{ alertId: id, entry: { ...happened, ...entry } }] : [],
+        fence,
       });
       return conflicts.length === 0 ? { alert } : undefined;
     });

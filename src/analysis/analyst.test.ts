@@ -12,7 +12,7 @@ import { idMaker } from "../lib/id.ts";
 import type { Alert } from "../model/alert.ts";
 import { openStore } from "../store/open-store.ts";
 import type { Store } from "../store/ports/store.ts";
-import { openAnalyst, type AnalystOptions, type AnalystSettings } from "./analyst.ts";
+import { Analyst, type AnalystOptions, type AnalystSettings } from "./analyst.ts";
 import { someAlert } from "./evidence.fixture.ts";
 
 const KEY = "sk-a-very-secret-key";
@@ -84,7 +84,7 @@ const logged: string[] = [];
 async function startAnalyst(settings: Partial<AnalystSettings>, more: Partial<AnalystOptions> = {}) {
   const log = pino({ level: "info" }, { write: (line: string) => void logged.push(line) });
   const registry = new Registry();
-  const analyst = await openAnalyst({
+  const analyst = new Analyst({
     settings: {
       automaticFrom: "off",
       url: null,
@@ -102,6 +102,7 @@ async function startAnalyst(settings: Partial<AnalystSettings>, more: Partial<An
     ...more,
   });
   closing.push(() => analyst.close());
+  await analyst.begin();
   return { analyst, registry };
 }
 

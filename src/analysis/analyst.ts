@@ -40,17 +40,20 @@ export interface AnalystSettings {
   readonly monthlyTokensMax: number;
 }
 
+/** Adds an analysis to an alert. */
+export type Annotate = (
+  id: string,
+  find: () => {
+    readonly aiAnalysis: AiAnalysis;
+    readonly entry: { readonly kind: "analysed"; readonly provider: string; readonly actor: string };
+  },
+) => Promise<AlertSummary | undefined>;
+
 export interface AnalystOptions {
   readonly settings: AnalystSettings;
   readonly store: Pick<Store, "alerts" | "events" | "analysis">;
   /** Adds the analysis to the alert. */
-  readonly annotate: (
-    id: string,
-    find: () => {
-      readonly aiAnalysis: AiAnalysis;
-      readonly entry: { readonly kind: "analysed"; readonly provider: string; readonly actor: string };
-    },
-  ) => Promise<AlertSummary | undefined>;
+  readonly annotate: Annotate;
   readonly registry: Registry;
   readonly log: Logger;
   readonly now?: () => number;
@@ -68,6 +71,8 @@ export class Analyst {
   readonly #failures: Counter;
   readonly #dropped: Counter;
   readonly #stop = new AbortController();
+  /** Automatic analysis, while it runs on this node. */
+  #automatic: { readonly stop: AbortController; readonly annotate: Annotate } | undefined;
   #waiting: { readonly id: string; readonly from: number }[] = [];
   #leftOut = false;
   /** Failed attempts by alert id. */
@@ -110,22 +115,39 @@ export class Analyst {
     });
   }
 
-  /** Queues the alerts that were not analysed before the service ended. */
-  async catchUp(): Promise<void> {
+  /** Begins automatic analysis, with the alerts that were not analysed before. */
+  async begin(annotate: Annotate = this.#options.annotate): Promise<void> {
+    this.#automatic = { stop: new AbortController(), annotate };
     if (this.#severities.length === 0) return;
     await this.#lookBack();
     this.#start();
   }
 
-  /** Queues a new alert, or one whose severity was raised. */
+  /** Ends automatic analysis. Alerts still queued are caught up when it begins again, here or elsewhere. */
+  async end(): Promise<void> {
+    this.#automatic?.stop.abort();
+    await this.#running;
+    this.#automatic = undefined;
+    this.#waiting = [];
+  }
+
+  /** Queues a new alert, or one whose severity was raised, if automatic analysis runs on this node. */
   enqueue({ id, severity }: Pick<Alert, "id" | "severity">): void {
-    if (!this.#severities.includes(severity)) return;
+    if (!this.#automatic || !this.#severities.includes(severity)) return;
     if (this.#isFull) {
       this.#dropped.inc();
       this.#leftOut = true;
       return;
     }
     this.#waiting.push({ id, from: this.#now() + (this.#options.delayMs ?? DELAY_MS) });
+    this.#start();
+  }
+
+  /** Takes a request of any node; undefined if some may have been missed, which are found among the stored alerts. */
+  hear(request: Pick<Alert, "id" | "severity"> | undefined): void {
+    if (request) return this.enqueue(request);
+    if (this.#severities.length === 0) return;
+    this.#leftOut = true;
     this.#start();
   }
 
@@ -140,13 +162,13 @@ export class Analyst {
     const aiAnalysis = await this.#judge(evidence, actor !== SYSTEM);
     this.#analyses.inc({ provider: aiAnalysis.provider === BUILTIN ? BUILTIN : "model" });
     const entry = { kind: "analysed", provider: aiAnalysis.provider, actor } as const;
-    return this.#options.annotate(id, () => ({ aiAnalysis, entry }));
+    const annotate = (actor === SYSTEM && this.#automatic?.annotate) || this.#options.annotate;
+    return annotate(id, () => ({ aiAnalysis, entry }));
   }
 
-  /** Alerts still queued are caught up at the next start. */
   async close(): Promise<void> {
     this.#stop.abort();
-    await this.#running;
+    await this.end();
   }
 
   async #judge(evidence: AlertEvidence, isRequested: boolean): Promise<AiAnalysis> {
@@ -220,8 +242,12 @@ export class Analyst {
     return this.#waiting.length >= (this.#options.waitingMax ?? WAITING_MAX);
   }
 
+  get #isStopped(): boolean {
+    return this.#automatic?.stop.signal.aborted !== false;
+  }
+
   get #hasWork(): boolean {
-    return !this.#stop.signal.aborted && (this.#waiting.length > 0 || this.#leftOut);
+    return !this.#isStopped && (this.#waiting.length > 0 || this.#leftOut);
   }
 
   #start(): void {
@@ -243,7 +269,7 @@ export class Analyst {
       if (this.#waiting.length === 0) await this.#lookBack();
       const [next] = this.#waiting;
       await this.#rest(Math.max(BETWEEN_MS, (next?.from ?? 0) - this.#now()));
-      if (!next || this.#stop.signal.aborted) return;
+      if (!next || this.#isStopped) return;
       this.#waiting.shift();
       id = next.id;
       await this.analyse(id, SYSTEM);
@@ -272,7 +298,8 @@ export class Analyst {
   }
 
   async #rest(ms: number): Promise<void> {
-    await sleep(Math.min(ms, DELAY_MS), undefined, { signal: this.#stop.signal }).catch(() => undefined);
+    const signal = this.#automatic?.stop.signal;
+    await sleep(Math.min(ms, DELAY_MS), undefined, { signal }).catch(() => undefined);
   }
 
   /** Queues unresolved alerts of the last day without an analysis, oldest first, up to the limit of the queue. */
@@ -293,13 +320,6 @@ export class Analyst {
         else this.#waiting.push({ id, from: 0 });
       }
       after = page.nextCursor ?? undefined;
-    } while (after !== undefined && !this.#leftOut && !this.#stop.signal.aborted);
+    } while (after !== undefined && !this.#leftOut && !this.#isStopped);
   }
-}
-
-/** Opens the analyst and catches up on the alerts of before. */
-export async function openAnalyst(options: AnalystOptions): Promise<Analyst> {
-  const analyst = new Analyst(options);
-  await analyst.catchUp();
-  return analyst;
 }

@@ -3,7 +3,7 @@ import { mayStandInPath } from "../model/key.ts";
 import { requireScopes, type Authenticate, type Credentials } from "./auth.ts";
 import { pathNotFound } from "./error-responses.ts";
 import { invalid, Problem } from "./problems.ts";
-import type { RateLimits } from "./rate-limits.ts";
+import type { RateLimits } from "./rate-windows.ts";
 import { limitHeaders, rateLimited, SECURITY_HEADERS } from "./response-headers.ts";
 import { readSessionCookie, refuseForgery } from "./session-cookie.ts";
 import type { Sessions } from "./sessions.ts";

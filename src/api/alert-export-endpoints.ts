@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { tooManyAlerts } from "../exports/alert-rows.ts";
-import type { ExportRunner } from "../exports/export-runner.ts";
+import type { Exports } from "../exports/export-jobs.ts";
 import { alertFieldFault, EXPORTED_ALERTS_MAX } from "../model/alert-export.ts";
 import { EXPORT_FIELDS_MAX, EXPORT_FORMATS, exportSchema } from "../model/export.ts";
 import type { Store } from "../store/ports/store.ts";
@@ -33,7 +33,7 @@ function requestSchema(querySchema: AlertQuerySchema) {
 
 /** Exports of alerts, which share queue, limits and files with those of events. */
 export function alertExportEndpoints(
-  runner: ExportRunner,
+  runner: Exports,
   store: Pick<Store, "alerts">,
   querySchema: AlertQuerySchema,
 ): Endpoint[] {

@@ -77,7 +77,7 @@ export interface ChannelEndpointOptions {
   /** The configured channels. */
   readonly channels: readonly Channel[];
   /** Undefined before the first attempt could be made. */
-  readonly healthOf: (channel: Channel) => ChannelHealth | undefined;
+  readonly healthOf: (channel: Channel) => Promise<ChannelHealth | undefined>;
   readonly lastTest: (channel: Channel) => ChannelTest | null;
   readonly test: (channel: Channel, by: string) => Promise<ChannelTestResult>;
 }
@@ -133,7 +133,7 @@ async function channelViews(options: ChannelEndpointOptions): Promise<z.input<ty
   return Promise.all(
     CHANNELS.map(async (name) => {
       const configured = options.channels.includes(name);
-      const health = configured ? options.healthOf(name) : undefined;
+      const health = configured ? await options.healthOf(name) : undefined;
       const test = options.lastTest(name);
       const { lastSentAt, lastError } = await lastOutcomes(name, health, options.notifications);
       return {

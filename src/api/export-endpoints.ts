@@ -3,8 +3,8 @@ import {
   EXPORTS_KEPT_PER_KEY_MAX,
   EXPORTS_UNFINISHED_PER_KEY_MAX,
   EXPORTS_QUEUED_MAX,
-  type ExportRunner,
-} from "../exports/export-runner.ts";
+  type Exports,
+} from "../exports/export-jobs.ts";
 import type { Store } from "../store/ports/store.ts";
 import { markIncomplete } from "./incomplete-response.ts";
 import { BESIDE_OTHERS } from "../lib/fault.ts";
@@ -15,7 +15,7 @@ import { sourceFaults } from "./sources.ts";
 import { createdResponse, createExport, exportExample, storedExportEndpoints } from "./stored-exports.ts";
 
 export function exportEndpoints(
-  runner: ExportRunner,
+  runner: Exports,
   store: Pick<Store, "missing">,
   sources: readonly string[],
 ): Endpoint[] {

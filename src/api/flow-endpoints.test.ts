@@ -68,7 +68,7 @@ describe("the list of flows", () => {
     expect(Object.keys(answer.body)).toEqual(["total", "offset", "limit", "flows"]);
     expect(answer.body).toMatchObject({ total: 5, offset: 0, limit: 50 });
     expect(answer.body.flows[3]).toEqual({
-      id: expect.stringMatching(/^flw_[0-9a-f]+$/),
+      id: expect.stringMatching(/^flw_[0-9a-z]+$/),
       timestamp: NOW - 119 * MINUTE,
       window_start: NOW - 120 * MINUTE,
       window_end: NOW - 119 * MINUTE,

@@ -25,7 +25,7 @@ import type { ViewStore } from "../store/ports/view-store.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
 import { data, listResponse, paginate } from "./response.ts";
 import { pageParameter, perPageParameter } from "./query-parameters.ts";
-import type { RateLimits } from "./rate-limits.ts";
+import type { RateLimits } from "./rate-windows.ts";
 import { Problem } from "./problems.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
 
@@ -57,7 +57,10 @@ const createdKeySchema = keySchema
   .meta({ id: "CreatedKey" });
 
 export function keyEndpoints({ keys, views, limits, now }: KeyEndpointOptions): Endpoint[] {
-  const view = (key: ApiKey) => keyView(key, limits.usageOf(key.id), now());
+  const view = (key: ApiKey, lastUses: ReadonlyMap<string, number>) => {
+    const lastUsedAt = lastUses.get(key.id);
+    return keyView(key, lastUsedAt === undefined ? undefined : { lastUsedAt }, now());
+  };
   const change = async (id: string, alter: (key: ApiKey) => ApiKey): Promise<ApiKey> => {
     const changed = await keys.change(id, alter);
     if (!changed) throw new Problem("not_found", `key ${id} does not exist`);
@@ -80,8 +83,9 @@ export function keyEndpoints({ keys, views, limits, now }: KeyEndpointOptions): 
       handle: async ({ query: { page = 1, per_page = PER_PAGE_DEFAULT } }) => {
         const all = (await keys.list()).sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1));
         const shown = all.slice((page - 1) * per_page, page * per_page);
+        const lastUses = await limits.lastUses();
         return listResponse(
-          shown.map((key) => JSON.stringify(view(key))),
+          shown.map((key) => JSON.stringify(view(key, lastUses))),
           paginate(all.length, page, per_page),
         );
       },
@@ -133,7 +137,7 @@ export function keyEndpoints({ keys, views, limits, now }: KeyEndpointOptions): 
           // Last: after a failure there is no key whose secret nobody knows.
           await keys.put(key);
         });
-        return data({ ...view(key), key: secret }, 201);
+        return data({ ...view(key, await limits.lastUses()), key: secret }, 201);
       },
     }),
     endpoint({
@@ -176,7 +180,7 @@ export function keyEndpoints({ keys, views, limits, now }: KeyEndpointOptions): 
           secret = replacement.secret;
           return replacement.key;
         });
-        return data({ ...view(rotated), key: secret });
+        return data({ ...view(rotated, await limits.lastUses()), key: secret });
       },
     }),
     endpoint({

@@ -2,7 +2,7 @@ import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { formatTime } from "../lib/time.ts";
 import { limitHeaders, SECURITY_HEADERS, rateLimited } from "./response-headers.ts";
-import type { RateLimits } from "./rate-limits.ts";
+import type { RateLimits } from "./rate-windows.ts";
 import { Problem, problemBody } from "./problems.ts";
 
 /** Time for the client to read the response; an immediate close would discard unread data. */

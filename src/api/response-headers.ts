@@ -1,4 +1,4 @@
-import type { RateLimitResult } from "./rate-limits.ts";
+import type { RateLimitResult } from "./rate-windows.ts";
 import { Problem } from "./problems.ts";
 
 // Headers of responses.

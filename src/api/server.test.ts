@@ -312,6 +312,7 @@ describe("operations", () => {
       detection: { status: "running", lag_seconds: expect.any(Number) },
       storage: { status: "complete", messages: [] },
       retention: { status: "running", messages: [] },
+      roles: expect.arrayContaining(["detector", "notifier", "analyst", "retention", "exports"]),
     });
     await server.call("POST", "/v1/events", { body: { ...submission, severity: "bad" } });
     const metrics = await server.call("GET", "/metrics", { key: null });

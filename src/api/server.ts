@@ -10,7 +10,7 @@ import { builtinTestReader } from "../detection/rules/builtin.ts";
 import type { Rulebook } from "../detection/rules/rulebook.ts";
 import type { Enrichment } from "../enrichment/enrichment.ts";
 import type { Hostnames } from "../enrichment/hostnames.ts";
-import type { ExportRunner } from "../exports/export-runner.ts";
+import type { Exports } from "../exports/export-jobs.ts";
 import type { Intake } from "../intake/intake.ts";
 import { idMaker } from "../lib/id.ts";
 import { responsesCharactersMax } from "../lib/memory.ts";
@@ -46,7 +46,9 @@ import { flowEndpoints } from "./flow-endpoints.ts";
 import { listEndpoints } from "./list-endpoints.ts";
 import { keyEndpoints } from "./key-endpoints.ts";
 import { SECURITY_HEADERS } from "./response-headers.ts";
-import { openRateLimits, type RateLimits } from "./rate-limits.ts";
+import { openOwnRateLimits } from "./own-rate-limits.ts";
+import type { RateLimits } from "./rate-windows.ts";
+import { SharedRateLimits } from "./shared-rate-limits.ts";
 import { shadowedRoutes, type Route } from "./allowed-methods.ts";
 import { notificationEndpoints } from "./notification-endpoints.ts";
 import { collectOpenapi, DOCS_PATH, DOCUMENT_PATH, serveDocs } from "./openapi.ts";
@@ -62,7 +64,7 @@ import { siteEndpoint } from "./site-endpoint.ts";
 import { simulateEndpoints } from "./simulate-endpoint.ts";
 import { streamEndpoint, StreamHub } from "./stream-endpoint.ts";
 import { viewEndpoints } from "./view-endpoints.ts";
-import { addStatusRoutes, type DetectionStatus } from "./status-endpoints.ts";
+import { addStatusRoutes, type DetectionState } from "./status-endpoints.ts";
 
 /** Timeouts of a connection until its request has arrived. */
 export interface ConnectionTimeouts {
@@ -94,10 +96,13 @@ export interface ServerOptions {
   readonly settings: Settings;
   readonly store: Store;
   readonly intake: Intake;
-  readonly exportRunner: ExportRunner;
+  readonly exports: Exports;
   readonly alerts: Alerts;
   readonly rulebook: Rulebook;
-  readonly detector: DetectionStatus & { flush(): Promise<void> };
+  readonly detection: DetectionState & {
+    /** Commits everything processed so far, if this node can, so that reads include it. */
+    flush(): Promise<void>;
+  };
   readonly hostnames: Pick<Hostnames, "nameOf">;
   readonly collectorStatus: GetCollectorStatuses;
   readonly analyse: Analyse;
@@ -106,7 +111,9 @@ export interface ServerOptions {
   readonly channelStatus: Omit<ChannelEndpointOptions, "notifications" | "channels">;
   readonly enrichment: Pick<Enrichment, "status" | "enrich" | "managedLists" | "fileLists">;
   readonly posts: Pick<PostCollector, "take">;
-  readonly retention: { readonly status: RetentionStatus };
+  readonly retention: { status(): Promise<RetentionStatus> };
+  /** The roles that this node has. */
+  readonly roles: { readonly held: readonly string[] };
   readonly consolePages: Pick<ConsolePages, "respond">;
   readonly registry: Registry;
   readonly log: Logger;
@@ -116,9 +123,13 @@ export interface ServerOptions {
 
 /** The HTTP server, ready to listen. */
 export async function openServer(options: ServerOptions): Promise<FastifyInstance> {
-  const { settings, store, intake, exportRunner, hostnames, collectorStatus, registry, log, now = Date.now } = options;
-  const { alerts, rulebook, detector, channels, analyse } = options;
-  const limits = await openRateLimits({ settings, keys: store.keys, log, now });
+  const { settings, store, intake, exports, hostnames, collectorStatus, registry, log, now = Date.now } = options;
+  const { alerts, rulebook, detection, channels, analyse, retention, roles } = options;
+  const { keys } = store;
+  const limits: RateLimits =
+    store.shared && keys.shared
+      ? new SharedRateLimits({ settings, keys, usage: keys.shared, log, now })
+      : await openOwnRateLimits({ settings, keys, log, now });
   const times = { ...CONNECTION_TIMEOUTS, ...options.connections };
   const app = createApp(settings, log, limits, now, times);
   const fileDescriptors = new FileDescriptorMonitor({ registry, log });
@@ -152,8 +163,8 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
       hostnameOf: (address) => hostnames.nameOf(address),
       now,
     }),
-    ...exportEndpoints(exportRunner, store, sources),
-    ...alertExportEndpoints(exportRunner, store, querySchema),
+    ...exportEndpoints(exports, store, sources),
+    ...alertExportEndpoints(exports, store, querySchema),
     ...alertEndpoints({ alerts, store, details, sources, now }),
     ...alertBulkEndpoints({ alerts, store, querySchema, undoLog }),
     ...alertEventEndpoints(store),
@@ -166,7 +177,7 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
       alerts: store.alerts,
       channels,
       sources,
-      countMatches: () => detector.flush(),
+      countMatches: () => detection.flush(),
       testsOf,
       now,
     }),
@@ -176,13 +187,13 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
     ...importEndpoints({ rulebook, settings }),
     ...flowEndpoints({ store, hostnameOf: (address) => hostnames.nameOf(address), now }),
     ...collectorEndpoints(collectorStatus),
-    siteEndpoint({ settings, store, retention: options.retention, collectorStatus, now }),
+    siteEndpoint({ settings, store, retention, collectorStatus, now }),
     ...reportEndpoints({
       site: settings.siteName,
       timezone: settings.timezone,
       store,
       inputStatuses: collectorStatus,
-      retention: options.retention,
+      retention,
       hostnameOf: (address) => hostnames.nameOf(address),
       now,
     }),
@@ -210,7 +221,7 @@ export async function openServer(options: ServerOptions): Promise<FastifyInstanc
   for (const { method, path } of shadowedRoutes(routes)) {
     app.route({ method, url: path, schema: { hide: true }, handler: (_request, reply) => reply.callNotFound() });
   }
-  addStatusRoutes(app, { store, detection: detector, retention: options.retention, fileDescriptors, registry, now });
+  addStatusRoutes(app, { store, detection, retention, roles, fileDescriptors, registry, now });
   await serveDocs(app);
   return app;
 }

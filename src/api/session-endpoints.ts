@@ -4,7 +4,7 @@ import { parseKey, planSchema, scopeSchema, type ApiKey } from "../model/key.ts"
 import { SESSION_AGE_MS_MAX, sessionEndsAt, SESSIONS_PER_KEY_MAX, type Session } from "../model/session.ts";
 import { unauthorized, type Authenticate } from "./auth.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
-import type { RateLimits, WindowUsage } from "./rate-limits.ts";
+import type { RateLimits, WindowUsage } from "./rate-windows.ts";
 import { data } from "./response.ts";
 import { clearedSessionCookie, readSessionCookie, refuseForeignSignIn, sessionCookie } from "./session-cookie.ts";
 import type { Sessions } from "./sessions.ts";
@@ -83,8 +83,8 @@ const EXAMPLE = {
 };
 
 export function sessionEndpoints({ sessions, authenticate, limits, now }: SessionEndpointOptions): Endpoint[] {
-  const view = (key: ApiKey, session: Session | null) => {
-    const usage = limits.windowsOf(key);
+  const view = async (key: ApiKey, session: Session | null) => {
+    const usage = await limits.windowsOf(key);
     return {
       key: {
         id: key.id,
@@ -133,7 +133,7 @@ export function sessionEndpoints({ sessions, authenticate, limits, now }: Sessio
         const earlier = readSessionCookie(request);
         if (earlier !== undefined) await sessions.endById(earlier);
         const { session, id } = await sessions.start(given);
-        return data(view(caller.key, session), 201, { "Set-Cookie": sessionCookie(request, id) });
+        return data(await view(caller.key, session), 201, { "Set-Cookie": sessionCookie(request, id) });
       },
     }),
     endpoint({
@@ -148,7 +148,7 @@ export function sessionEndpoints({ sessions, authenticate, limits, now }: Sessio
       handle: async ({ key, request }) => {
         // This request is a use, which may have moved the end.
         const session = request.session && ((await sessions.find(request.session)) ?? request.session);
-        return data(view(key, session));
+        return data(await view(key, session));
       },
     }),
     endpoint({

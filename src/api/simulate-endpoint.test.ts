@@ -2,6 +2,7 @@ import { request as httpRequest } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { changed, openTestServer, type TestServer } from "../../test/api-server.ts";
 import type { Projection } from "../store/ports/projection.ts";
+import { projectEvents } from "../detection/simulation/project-events.ts";
 import type { Store } from "../store/ports/store.ts";
 
 const DAY_MS = 86_400_000;
@@ -17,7 +18,7 @@ const around = (store: Store): Store => {
     signal.addEventListener("abort", () => aborted++);
     begun++;
     await held;
-    yield* store.events.project!(projection, signal);
+    yield* projectEvents(store.events, projection, signal);
   }
   return changed(store, { events: changed(store.events, { project }) });
 };

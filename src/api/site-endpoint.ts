@@ -90,7 +90,7 @@ const EXAMPLE: z.input<typeof siteSchema> = {
 export interface SiteEndpointOptions {
   readonly settings: Settings;
   readonly store: Pick<Store, "space">;
-  readonly retention: { readonly status: RetentionStatus };
+  readonly retention: { status(): Promise<RetentionStatus> };
   readonly collectorStatus: GetCollectorStatuses;
   readonly now: () => number;
 }
@@ -127,7 +127,7 @@ export function siteEndpoint(options: SiteEndpointOptions): Endpoint {
       const addresses = ownAddresses();
       const [{ flows, lines }, space] = await Promise.all([collectorStatus(), store.space()]);
       const { eventsDays, flowsDays, alertsDays } = settings.retention;
-      const { isPaused, messages } = retention.status;
+      const { isPaused, messages } = await retention.status();
       // The port may be any free one, so the socket tells it.
       const port = request.raw.socket.localPort ?? settings.port;
       const site: z.input<typeof siteSchema> = {

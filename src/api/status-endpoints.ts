@@ -28,6 +28,9 @@ const readySchema = z.object({
       status: z.enum(["running", "paused"]).describe("paused: nothing is removed until an operator confirms it"),
       messages: z.array(z.string()).describe("descriptions of held-back removals"),
     }),
+    roles: z
+      .array(z.string())
+      .describe("work that one node does at a time, and this node does now: all of it if there are no other nodes"),
   }),
   meta: metaSchema,
 });
@@ -38,26 +41,35 @@ function retentionView({ isPaused, messages }: RetentionStatus) {
   return { status: isPaused ? "paused" : "running", messages };
 }
 
-function missingText({ kind, day, rows }: MissingDay): string {
-  return `${rows} ${kind} of ${formatTime(day).slice(0, 10)} are missing: the file of that day was removed, emptied or damaged`;
+/** The message of an error may contain names of files or hosts, which belong in the log, not in the response. */
+function unreadyText(error: unknown): string {
+  if (!(error instanceof StoreUnavailable)) return "the store does not respond";
+  return error.reason === "file_gone" ? error.message : (error.summary ?? "the store does not respond");
 }
 
-export interface DetectionStatus {
-  readonly lagMs: number;
-  readonly isReady: boolean;
+function missingText({ kind, day, rows, why }: MissingDay): string {
+  const date = formatTime(day).slice(0, 10);
+  if (why !== undefined) return `the ${kind} of ${date} cannot be read: ${why}`;
+  return `${rows} ${kind} of ${date} are missing: the file of that day was removed, emptied or damaged`;
+}
+
+/** Of detection, whichever node runs it. */
+export interface DetectionState {
+  status(): Promise<{ readonly lagMs: number; readonly isReady: boolean }>;
 }
 
 export interface StatusOptions {
   readonly store: Store;
-  readonly retention: { readonly status: RetentionStatus };
-  readonly detection: DetectionStatus;
+  readonly retention: { status(): Promise<RetentionStatus> };
+  readonly roles: { readonly held: readonly string[] };
+  readonly detection: DetectionState;
   readonly fileDescriptors: { readonly isExhausted: boolean };
   readonly registry: Registry;
   readonly now: () => number;
 }
 
 export function addStatusRoutes(app: FastifyInstance, options: StatusOptions): void {
-  const { store, detection, retention, fileDescriptors, registry, now } = options;
+  const { store, detection, retention, roles, fileDescriptors, registry, now } = options;
   app.get(
     "/healthz",
     {
@@ -103,14 +115,12 @@ export function addStatusRoutes(app: FastifyInstance, options: StatusOptions): v
       try {
         await store.check();
       } catch (error) {
-        // The reason may contain file names of the machine, which belong in the log, not in the response.
-        const isGone = error instanceof StoreUnavailable && error.reason === "file_gone";
-        throw new Problem("unavailable", isGone ? error.message : "the store does not respond", {
+        throw new Problem("unavailable", unreadyText(error), {
           headers,
           cause: error,
         });
       }
-      const { lagMs, isReady } = detection;
+      const { lagMs, isReady } = await detection.status();
       const status = { status: isReady ? "running" : "warming_up", lag_seconds: lagMs / 1000 };
       const missing = await Promise.all([store.missing("events"), store.missing("flows")]);
       const messages = missing.flat().map(missingText);
@@ -121,7 +131,13 @@ export function addStatusRoutes(app: FastifyInstance, options: StatusOptions): v
       return send(
         request,
         reply,
-        data({ status: "ready", detection: status, storage, retention: retentionView(retention.status) }),
+        data({
+          status: "ready",
+          detection: status,
+          storage,
+          retention: retentionView(await retention.status()),
+          roles: roles.held,
+        }),
         now,
       );
     },

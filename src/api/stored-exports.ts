@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { EXPORTS_KEPT_PER_KEY_MAX, TooManyExports, type ExportRunner } from "../exports/export-runner.ts";
+import { EXPORTS_KEPT_PER_KEY_MAX, TooManyExports, type Exports } from "../exports/export-jobs.ts";
 import { formatTime } from "../lib/time.ts";
 import { exportSchema, subjectOf, type ExportJob, type ExportSubject } from "../model/export.ts";
 import type { ApiKey, Scope } from "../model/key.ts";
@@ -32,7 +32,7 @@ export function exportExample(subject: ExportSubject) {
 }
 
 export interface StoredExportOptions {
-  readonly runner: ExportRunner;
+  readonly runner: Exports;
   readonly subject: ExportSubject;
   readonly scope: Scope;
   /** The ending of the operation ids: `Export` makes `getExport`. */
@@ -45,8 +45,8 @@ export function storedExportEndpoints(options: StoredExportOptions): Endpoint[] 
   const { runner, subject, scope, noun, annotate = (response: ApiResponse) => response } = options;
   const example = exportExample(subject);
   /** An export of another subject needs another scope, so that it does not exist here. */
-  const find = (id: string): ExportJob => {
-    const job = runner.get(id);
+  const find = async (id: string): Promise<ExportJob> => {
+    const job = await runner.get(id);
     if (job && subjectOf(job) === subject) return job;
     throw new Problem("not_found", `export ${id} does not exist; exports expire after 24 hours`);
   };
@@ -63,9 +63,9 @@ export function storedExportEndpoints(options: StoredExportOptions): Endpoint[] 
       responses: {
         200: { description: "one page of exports", data: z.array(exportSchema), paginated: true, example: [example] },
       },
-      handle: ({ query, key }) => {
+      handle: async ({ query, key }) => {
         const position = positionOf(query);
-        const all = runner.list(key.id).filter((job) => subjectOf(job) === subject);
+        const all = (await runner.list(key.id)).filter((job) => subjectOf(job) === subject);
         // Ids rise, so that a cursor stays valid after its export is deleted.
         const after = position.mode === "cursor" ? position.after : undefined;
         if (after !== undefined && !EXPORT_ID.test(after)) {
@@ -90,7 +90,7 @@ export function storedExportEndpoints(options: StoredExportOptions): Endpoint[] 
       responses: { 200: { description: "the export", data: exportSchema, example } },
       problems: ["not_found"],
       handle: async ({ params }) => {
-        const job = find(params.id);
+        const job = await find(params.id);
         return annotate(data(exportView(job)), job);
       },
       headers: options.annotate ? { 200: ["X-Tocsin-Incomplete"] } : {},
@@ -115,7 +115,7 @@ export function storedExportEndpoints(options: StoredExportOptions): Endpoint[] 
       },
       problems: ["not_found"],
       handle: async ({ params, key }) => {
-        const { id, owner } = find(params.id);
+        const { id, owner } = await find(params.id);
         requireOwner(owner, key);
         await runner.cancel(id);
         return data({ id, deleted: true });
@@ -144,10 +144,10 @@ export function storedExportEndpoints(options: StoredExportOptions): Endpoint[] 
       problems: ["not_found"],
       headers: { 200: ["Content-Disposition"], 404: ["Retry-After"] },
       handle: async ({ params }) => {
-        const { id } = find(params.id);
+        const { id } = await find(params.id);
         const download = await runner.openDownload(id);
         // Read again: opening the file may have marked the export as lost.
-        if (!download) throw notReady(find(id));
+        if (!download) throw notReady(await find(id));
         return {
           kind: "stream",
           stream: download.stream,
@@ -163,10 +163,7 @@ export function storedExportEndpoints(options: StoredExportOptions): Endpoint[] 
 }
 
 /** Queues an export; a key at its limit is refused with 429. */
-export async function createExport(
-  runner: ExportRunner,
-  request: Parameters<ExportRunner["create"]>[0],
-): Promise<ExportJob> {
+export async function createExport(runner: Exports, request: Parameters<Exports["create"]>[0]): Promise<ExportJob> {
   try {
     return await runner.create(request);
   } catch (error) {

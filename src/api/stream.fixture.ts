@@ -65,7 +65,7 @@ export class StreamReader {
 }
 
 export async function openReader(
-  { port }: TestServer,
+  { port }: Pick<TestServer, "port">,
   { query = "", headers = {}, key }: { query?: string; headers?: Record<string, string>; key: string },
 ): Promise<StreamReader> {
   const response = await new Promise<IncomingMessage>((resolve, reject) => {

@@ -6,7 +6,7 @@ import { dirname, resolve } from "node:path";
 import { Registry } from "prom-client";
 import { socketPathFault } from "../collectors/lines/unix-socket.ts";
 import { readTlsFiles, TlsFailure } from "../collectors/lines/tls-files.ts";
-import { postgresOf, type Settings } from "../config/settings.ts";
+import { openSearchOf, postgresOf, type Settings } from "../config/settings.ts";
 import { openGeo } from "../enrichment/geo.ts";
 import { openLists } from "../enrichment/lists/lists.ts";
 import { createLog } from "../lib/log.ts";
@@ -15,7 +15,7 @@ import { snakeCase } from "../lib/text.ts";
 import { CHANNELS } from "../model/rule.ts";
 import { CHANNEL_DEFINITIONS } from "../notify/channels.ts";
 import { PRIVATE_REMEDY } from "../notify/post.ts";
-import { postgresFileFaults, readPlatformWord } from "../store/open-store.ts";
+import { openSearchFileFaults, postgresFileFaults, readPlatformWord } from "../store/open-store.ts";
 
 // Checks the files, paths and addresses that settings name. Each is checked by the part that uses it.
 
@@ -30,6 +30,7 @@ export async function partFaults(settings: Settings): Promise<PartFault[]> {
     folderFaults(settings),
     tlsFaults(settings),
     postgresFaults(settings),
+    openSearchFaults(settings),
     eveFaults(settings),
     enrichmentFaults(settings),
     channelFaults(settings),
@@ -80,9 +81,11 @@ async function addressFault(host: string): Promise<string | undefined> {
 }
 
 /** Checks that the data folder is usable and belongs to this platform. */
-function folderFaults({ dataDir, platform }: Settings): PartFault[] {
+function folderFaults({ dataDir, platform, store }: Settings): PartFault[] {
   const message = dataFolderFault(dataDir);
   if (message !== undefined) return [{ path: "data_dir", message }];
+  // The word is kept with the events.
+  if (store.data !== "embedded") return [];
   try {
     const known = readPlatformWord(dataDir);
     if (known === undefined || known === platform) return [];
@@ -163,6 +166,13 @@ function accessFault(path: string, mode: number, verb: string): string | undefin
 function postgresFaults(settings: Settings): PartFault[] {
   const postgres = postgresOf(settings);
   const faults = postgres ? postgresFileFaults(postgres) : [];
+  return faults.map(({ setting, fault }) => ({ path: setting, message: fault }));
+}
+
+/** Only its files: OpenSearch may be started later. */
+function openSearchFaults(settings: Settings): PartFault[] {
+  const opensearch = openSearchOf(settings);
+  const faults = opensearch ? openSearchFileFaults(opensearch) : [];
   return faults.map(({ setting, fault }) => ({ path: setting, message: fault }));
 }
 

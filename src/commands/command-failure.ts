@@ -32,6 +32,15 @@ interface KnownFailure {
 
 const CAUSES_MAX = 8;
 
+/** Failures whose messages say what to do. */
+const MESSAGES_FOR_PEOPLE = new Set([
+  "DataFolderInUse",
+  "DatabaseInUse",
+  "ListenFailure",
+  "UnusableOpenSearch",
+  "MigrationRefused",
+  "UnfinishedMigration",
+]);
 /** Failures of PostgreSQL whose messages are for the operator. */
 const POSTGRES_FAILURES = new Set(["NewerSchema", "UnfitDatabase", "UnreadableSettingFile", "ConnectFailure"]);
 const POSTGRES_REMEDY = ".\nCheck postgres.url, and that the server runs, is a primary and accepts this user.";
@@ -57,7 +66,7 @@ export function explainFailure(error: unknown, { dataDir }: { dataDir: string })
   if (newer) return refuse(newer.message);
   const unfit = chain.find((known) => POSTGRES_FAILURES.has(known.name ?? ""));
   if (unfit) return refuse(`${unfit.message}${unfit.name === "ConnectFailure" ? POSTGRES_REMEDY : ""}`);
-  if (name === "DataFolderInUse" || name === "DatabaseInUse" || name === "ListenFailure") return refuse(message);
+  if (MESSAGES_FOR_PEOPLE.has(name ?? "")) return refuse(message);
   if (name === "PlatformChanged") return refuse(message, EXIT_WRONG_USE);
   if (code === "EADDRINUSE") {
     return refuse(

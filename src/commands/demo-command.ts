@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { InvalidArgumentError, type Command } from "commander";
 import { clientAddress, type LoadedSettings } from "../config/config.ts";
-import { postgresOf, type Settings } from "../config/settings.ts";
+import { openSearchOf, postgresOf, type Settings } from "../config/settings.ts";
 import { EVENTS_WITH_SCENARIOS_MIN } from "../demo/demo.ts";
 import { DAY_MS, formatTime, parseTime } from "../lib/time.ts";
 import { CommandFailure, EXIT_WRONG_USE, explainFailure } from "./command-failure.ts";
@@ -114,6 +114,7 @@ async function fill({ days, events, flows, seed, end, add }: DemoFlags, settings
       platform,
       indexPrefix,
       postgres: postgresOf(settings),
+      opensearch: openSearchOf(settings),
       registry: new Registry(),
       log,
       now: clock.now,

@@ -6,6 +6,7 @@ import { addDemo } from "./demo-command.ts";
 import { addDocs } from "./docs-command.ts";
 import { CommandFailure, EXIT_FAILED, EXIT_WRONG_USE } from "./command-failure.ts";
 import { addKeys } from "./keys-command.ts";
+import { addMigrate } from "./migrate-command.ts";
 import { addNotify } from "./notify-command.ts";
 import { addParse } from "./parse-command.ts";
 import { addRebuild } from "./rebuild-command.ts";
@@ -61,6 +62,6 @@ Exit codes: 0 done, ${EXIT_FAILED} could not be done, ${EXIT_WRONG_USE} the comm
     );
   // Added last: subcommands inherit the settings above.
   const work = [addServe, addKeys, addRules, addNotify, addCheck, addDemo, addParse, addTestEvent];
-  for (const add of [...work, addStorage, addRebuild, addDocs, addVersion]) add(program);
+  for (const add of [...work, addStorage, addRebuild, addMigrate, addDocs, addVersion]) add(program);
   return program;
 }

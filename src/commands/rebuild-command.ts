@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { explainFailure } from "./command-failure.ts";
+import { CommandFailure, explainFailure } from "./command-failure.ts";
 import { addSettingFlags, requireSettings } from "./setting-flags.ts";
 import { print, printJson, startProgress } from "./terminal.ts";
 
@@ -20,7 +20,9 @@ Example:
     )
     .action(async ({ json }: { json?: true }) => {
       const { settings } = requireSettings(command);
-      const { dataDir, platform, indexPrefix } = settings;
+      const { dataDir, platform, indexPrefix, store } = settings;
+      if (store.data !== "embedded")
+        throw new CommandFailure("There are no columns to rebuild: events are kept in OpenSearch (store.data).");
       const { rebuildColumns } = await import("../store/open-store.ts");
       const { Registry } = await import("prom-client");
       const { createLog } = await import("../lib/log.ts");

@@ -1,6 +1,6 @@
 import { InvalidArgumentError, type Command } from "commander";
 import { CLIENT_VARIABLES, type LoadedSettings } from "../config/config.ts";
-import { postgresOf } from "../config/settings.ts";
+import { openSearchOf, postgresOf } from "../config/settings.ts";
 import type { Rule } from "../model/rule.ts";
 import type {
   AddExceptions,
@@ -130,6 +130,7 @@ async function withRulebook<Value>(
   const { openStore } = await import("../store/open-store.ts");
   const { Registry } = await import("prom-client");
   const { openRulebook } = await import("../detection/rules/rulebook.ts");
+  const { settledPlace } = await import("../detection/settled-place.ts");
   const { loadBuiltinRules } = await import("../detection/rules/builtin.ts");
   const { createLog } = await import("../lib/log.ts");
   const log = createLog({ level: "error", destination: process.stderr });
@@ -139,13 +140,17 @@ async function withRulebook<Value>(
       platform,
       indexPrefix,
       postgres: postgresOf(settings),
+      opensearch: openSearchOf(settings),
       registry: new Registry(),
       log,
     });
     try {
-      const rulebook = await openRulebook({ store: store.rules, builtins: loadBuiltinRules({ platform, timezone }) });
-      // A new rule applies to events after the detector's position.
-      rulebook.changeThrough(async (change) => void (await change(await store.detection.position())));
+      const rulebook = await openRulebook({
+        store: store.rules,
+        builtins: loadBuiltinRules({ platform, timezone }),
+        // A new rule applies to events after the detector's position.
+        place: () => (store.shared ? settledPlace(store) : store.detection.position()),
+      });
       return await work({
         rules: rulebook.all(),
         create: (inputs) => rulebook.createMany(inputs, AUTHOR),

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
-import { postgresOf } from "../config/settings.ts";
+import { openSearchOf, postgresOf } from "../config/settings.ts";
 import { formatTime } from "../lib/time.ts";
 import { CommandFailure, explainFailure } from "./command-failure.ts";
 import { addSettingFlags, requireSettings } from "./setting-flags.ts";
@@ -17,12 +17,21 @@ export function addStorage(program: Command): void {
     .option("--json", "as one JSON object");
   addSettingFlags(status, ["data_dir", "index_prefix"]).action(async ({ json }: { json?: true }) => {
     const { missing, heldAt } = await withNotes(status, async (notes) => ({
-      missing: notes.missing(),
+      missing: await notes.missing(),
       heldAt: await notes.heldAt(),
     }));
-    const days = missing.map(({ kind, day, rows }) => ({ kind, day: formatTime(day).slice(0, 10), missing: rows }));
+    const days = missing.map(({ kind, day, rows, why }) => ({
+      kind,
+      day: formatTime(day).slice(0, 10),
+      ...(why === undefined ? { missing: rows } : { unreadable: why }),
+    }));
     if (json) return printJson({ missing: days, retention_held_at: heldAt === null ? null : formatTime(heldAt) });
-    for (const { kind, day, missing: rows } of days) print(`${day}: ${rows} ${kind} are missing.`);
+    for (const each of days)
+      print(
+        "unreadable" in each
+          ? `${each.day}, ${each.kind}: ${each.unreadable}.`
+          : `${each.day}: ${each.missing} ${each.kind} are missing.`,
+      );
     if (days.length === 0) print("No rows are missing.");
     print(
       heldAt === null
@@ -47,6 +56,11 @@ export function addStorage(program: Command): void {
     );
   addSettingFlags(accept, ["data_dir", "index_prefix"]).action(async () => {
     const rows = await withNotes(accept, async (notes) => notes.acceptLosses());
+    if (rows === undefined) {
+      throw new CommandFailure(
+        "Data is kept in OpenSearch (store.data), which loses no single rows: open or restore the indices that `tocsin storage status` names.",
+      );
+    }
     print(`${rows.toLocaleString("en-US")} missing rows are accepted as lost.`);
   });
 }
@@ -59,7 +73,12 @@ async function withNotes<Value>(command: Command, use: (notes: RemovalNotes) => 
   if (!existsSync(dataDir)) throw new CommandFailure(`There is no data folder ${dataDir}.`);
   const { openStorageNotes } = await import("../store/open-store.ts");
   try {
-    const notes = await openStorageNotes({ dataDir, indexPrefix, postgres: postgresOf(settings) });
+    const notes = await openStorageNotes({
+      dataDir,
+      indexPrefix,
+      postgres: postgresOf(settings),
+      opensearch: openSearchOf(settings),
+    });
     try {
       return await use(notes);
     } finally {

@@ -33,7 +33,7 @@ test("every setting has a default", () => {
     dataDir: join(folder, "data"),
     platform: "platform",
     indexPrefix: "tocsin",
-    store: { cases: "embedded" },
+    store: { cases: "embedded", data: "embedded" },
     postgres: {
       url: null,
       passwordFile: null,
@@ -73,6 +73,24 @@ test("every setting has a default", () => {
     enrichment: expect.objectContaining({ geo: true, geoFile: null, lists: [], abuseipdbKey: null }),
     notifications: expect.objectContaining({ consoleUrl: null, slackUrl: null, emailTo: [], privateAddresses: false }),
     analysis: expect.objectContaining({ automaticFrom: "high", url: null }),
+    opensearch: {
+      addresses: ["http://127.0.0.1:9200"],
+      username: null,
+      password: null,
+      passwordFile: null,
+      tokenFile: null,
+      tlsCa: null,
+      tlsCertificate: null,
+      tlsKey: null,
+      awsRegion: null,
+      awsService: "es",
+      timeoutSeconds: 30,
+      retriesMax: 3,
+      connectionsMax: 32,
+      compression: false,
+      shards: 1,
+      replicas: 1,
+    },
     logLevel: "info",
   });
 });
@@ -158,6 +176,23 @@ test("every setting can be given as a variable and as a flag, in text", () => {
     "analysis.timeout_seconds": ["5", 5],
     rate_limits: ["off", false],
     trusted_proxies: ["loopback, 10.0.0.0/8", ["loopback", "10.0.0.0/8"]],
+    "store.data": ["opensearch", "opensearch"],
+    "opensearch.addresses": ["https://one:9200, https://two:9200", ["https://one:9200", "https://two:9200"]],
+    "opensearch.username": ["tocsin", "tocsin"],
+    "opensearch.password": ["correct horse", "correct horse"],
+    "opensearch.password_file": ["off", null],
+    "opensearch.token_file": ["off", null],
+    "opensearch.tls_ca": ["/etc/ca.pem", "/etc/ca.pem"],
+    "opensearch.tls_certificate": ["/etc/client.pem", "/etc/client.pem"],
+    "opensearch.tls_key": ["/etc/client.key", "/etc/client.key"],
+    "opensearch.aws_region": ["off", null],
+    "opensearch.aws_service": ["aoss", "aoss"],
+    "opensearch.timeout_seconds": ["60", 60],
+    "opensearch.retries_max": ["0", 0],
+    "opensearch.connections_max": ["8", 8],
+    "opensearch.compression": ["on", true],
+    "opensearch.shards": ["3", 3],
+    "opensearch.replicas": ["2", 2],
     log_level: ["debug", "debug"],
     "plans.starter.per_day": ["unlimited", null],
   };
@@ -173,6 +208,7 @@ test("every setting can be given as a variable and as a flag, in text", () => {
     TOCSIN_NOTIFICATIONS_EMAIL_USER: "tocsin",
     TOCSIN_NOTIFICATIONS_EMAIL_PASSWORD: "secret",
     TOCSIN_ANALYSIS_MODEL: "a-model",
+    TOCSIN_STORE_CASES: "postgres",
     TOCSIN_POSTGRES_URL: "postgres://ann@db/cases",
     TOCSIN_POSTGRES_TLS: "require",
     TOCSIN_POSTGRES_TLS_CERTIFICATE: "certificate.pem",
@@ -414,4 +450,25 @@ test("PostgreSQL needs its URL, one password, and TLS for its files; messages sh
     value: "postgres://db1:5433,[2001:db8::5]:5432/cases",
     origin: "variable TOCSIN_POSTGRES_URL",
   });
+});
+
+test("settings of OpenSearch that contradict each other are named, once OpenSearch is used", () => {
+  const yaml = (data: string) =>
+    `store: { data: ${data} }\nopensearch: { username: tocsin, token_file: t, tls_key: k, aws_region: eu-central-1 }`;
+  expect(settingsOf({ yaml: yaml("embedded") }).store.data).toBe("embedded");
+  const outcome = load({ yaml: yaml("opensearch") });
+  expect("faults" in outcome && outcome.faults.map(({ path, message }) => `${path} ${message}`)).toEqual([
+    "store.cases is embedded, and must be postgres with store.data: opensearch, which keeps the order of arrival there",
+    "opensearch.password is needed with opensearch.username: or password_file",
+    "opensearch.tls_certificate is needed with opensearch.tls_key: the key belongs to it",
+    "opensearch.token_file excludes opensearch.username: set one of them",
+    "opensearch.aws_region excludes opensearch.username: set one of them",
+  ]);
+});
+
+test("an address of OpenSearch with a password is refused without showing it", () => {
+  const outcome = load({ yaml: "opensearch: { addresses: ['https://user:pass-word-1@one:9200'] }" });
+  const text = JSON.stringify(outcome);
+  expect(text).toContain("without user or password");
+  expect(text).not.toContain("pass-word-1");
 });

@@ -15,7 +15,20 @@ export interface CrossCheckFault {
 }
 
 /** Combinations that work but are probably a mistake. */
-export function crossCheckWarnings({ host, notifications }: Settings): Pick<CrossCheckFault, "path" | "message">[] {
+export function crossCheckWarnings(settings: Settings): Pick<CrossCheckFault, "path" | "message">[] {
+  return [...consoleUrlWarnings(settings), ...exportFolderWarnings(settings)];
+}
+
+type Warning = Pick<CrossCheckFault, "path" | "message">;
+
+function exportFolderWarnings({ store, exports }: Settings): Warning[] {
+  if (store.data !== "opensearch" || exports.folder !== null) return [];
+  const message =
+    "exports can only be downloaded from the node that ran them: with several nodes, set it to a folder that all of them reach";
+  return [{ path: "exports.folder", message }];
+}
+
+function consoleUrlWarnings({ host, notifications }: Settings): Warning[] {
   const hasChannel = CHANNELS.some((name) => CHANNEL_DEFINITIONS[name].isConfigured(notifications));
   if (notifications.consoleUrl !== null || !hasChannel || (host !== "0.0.0.0" && host !== "::")) return [];
   const message = `links in messages lead to this machine's own ${host === "::" ? "::1" : "127.0.0.1"}: set it to the address at which people reach the service`;
@@ -45,7 +58,7 @@ export function crossCheckFaults(settings: Settings): CrossCheckFault[] {
     const message = `has two lists with the name ${duplicate}: give each its own`;
     faults.push({ path: "enrichment.lists", because: "enrichment.lists", message });
   }
-  return [...faults, ...postgresFaults(settings), ...portFaults(settings)];
+  return [...faults, ...postgresFaults(settings), ...openSearchFaults(settings), ...portFaults(settings)];
 }
 
 function postgresFaults({ store, postgres }: Settings): CrossCheckFault[] {
@@ -75,6 +88,37 @@ function postgresFaults({ store, postgres }: Settings): CrossCheckFault[] {
   if (tlsKey !== null && tlsCertificate === null) {
     faults.push(missingFault(at("tls_certificate"), at("tls_key"), "it belongs to the key"));
   }
+  return faults;
+}
+
+function openSearchFaults({ store: { cases, data }, opensearch }: Settings): CrossCheckFault[] {
+  const { username, password, passwordFile, tokenFile, tlsCertificate, tlsKey, awsRegion } = opensearch;
+  const faults: CrossCheckFault[] = [];
+  if (data !== "opensearch") return faults;
+  if (cases !== "postgres") {
+    const message = `is ${cases}, and must be postgres with store.data: opensearch, which keeps the order of arrival there`;
+    faults.push({ path: "store.cases", because: "store.data", message });
+  }
+  const path = (name: string) => `opensearch.${name}`;
+  const needs = (isMissing: boolean, name: string, because: string, why: string) => {
+    if (isMissing) faults.push(missingFault(path(name), path(because), why));
+  };
+  needs(username !== null && password === null && passwordFile === null, "password", "username", "or password_file");
+  needs(username === null && password !== null, "username", "password", "the password is that of a user");
+  needs(username === null && passwordFile !== null, "username", "password_file", "the password is that of a user");
+  needs(tlsCertificate !== null && tlsKey === null, "tls_key", "tls_certificate", "it belongs to the certificate");
+  needs(tlsKey !== null && tlsCertificate === null, "tls_certificate", "tls_key", "the key belongs to it");
+  const conflict = (both: boolean, name: string, other: string) => {
+    if (both)
+      faults.push({ path: path(name), because: path(name), message: `excludes ${path(other)}: set one of them` });
+  };
+  conflict(password !== null && passwordFile !== null, "password_file", "password");
+  conflict(tokenFile !== null && username !== null, "token_file", "username");
+  conflict(
+    awsRegion !== null && (username !== null || tokenFile !== null),
+    "aws_region",
+    username ? "username" : "token_file",
+  );
   return faults;
 }
 

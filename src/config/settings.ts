@@ -6,6 +6,7 @@ import { LOG_LEVELS } from "../lib/log-level.ts";
 import { SEVERITIES } from "../model/event.ts";
 import { isLocalHours, isZone } from "../model/hours.ts";
 import { channelSettingShape, urlChannels } from "../notify/channels.ts";
+import { openSearchSettings } from "./opensearch-settings.ts";
 import {
   addresses,
   choice,
@@ -80,7 +81,12 @@ export const settingsSchema = z.strictObject({
       "embedded",
       ["embedded", "postgres"],
     ),
+    data: choice("engine of events and flows: embedded, in the data folder, or OpenSearch", "embedded", [
+      "embedded",
+      "opensearch",
+    ]),
   }),
+  opensearch: openSearchSettings,
   postgres: z.strictObject({
     url: setting(
       z.union([
@@ -136,6 +142,12 @@ export const settingsSchema = z.strictObject({
       25,
       1,
       100,
+    ),
+  }),
+  exports: z.strictObject({
+    folder: fileOr(
+      "off",
+      "folder of the files of exports instead of the data folder; nodes that share a store need one that all of them reach",
     ),
   }),
   plans: z.strictObject({
@@ -327,6 +339,11 @@ export const settingsSchema = z.strictObject({
 });
 
 export type Settings = z.output<typeof settingsSchema>;
+
+/** The settings of OpenSearch if events and flows are kept there. */
+export function openSearchOf({ store, opensearch }: Settings) {
+  return store.data === "opensearch" ? opensearch : undefined;
+}
 
 /** The settings of PostgreSQL if cases are kept there. */
 export function postgresOf({ store, postgres }: Settings) {

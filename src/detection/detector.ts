@@ -9,10 +9,12 @@ import { isDecidedByClock, type Rule } from "../model/rule.ts";
 import type { DetectionProgress, DetectionStore } from "../store/ports/detection-store.ts";
 import type { Arrival, EventEngine, NewEvent } from "../store/ports/event-engine.ts";
 import { StoreUnavailable } from "../store/ports/store-errors.ts";
+import type { Store } from "../store/ports/store.ts";
 import { arrivalColumns } from "./arrival-columns.ts";
 import { warmUpRules, later, type WarmupRefusal } from "./windows/window-warmup.ts";
-import type { Rulebook, RuleChange } from "./rules/rulebook.ts";
+import type { Rulebook, RuleChange, RunningDetection } from "./rules/rulebook.ts";
 import { UndecidedReports, type Undecided } from "./undecided.ts";
+import { SETTLE_MS_MAX } from "./settled-place.ts";
 import type { DetectionApi } from "./detection-thread.ts";
 
 // Follows events in order of arrival and runs the rules over them. Findings and the position are committed in one step, so
@@ -31,11 +33,12 @@ const HEARTBEAT_MS = 5000;
 const RETRY_MS = [50, 200, 1000, 5000];
 /** Attempts between two warnings about a failing store: ten minutes. */
 const ATTEMPTS_PER_WARNING = 120;
-/** How long a rule change waits for earlier events. If detection lags further, the change does not wait for it. */
-const SETTLE_MS_MAX = 2000;
 
 export interface DetectorOptions {
-  readonly events: Pick<EventEngine, "arrivals" | "lastArrival" | "lastArrivalBefore" | "scanLast">;
+  readonly events: Pick<
+    EventEngine,
+    "arrivals" | "lastArrival" | "lastKnownArrival" | "lastArrivalBefore" | "scanLast"
+  >;
   readonly progress: DetectionStore;
   readonly rulebook: Rulebook;
   /** Turns findings into alerts and commits the progress with them. */
@@ -81,6 +84,10 @@ export class Detector {
   /** Resolves with the reason while the store refuses commits or warm-up reads. */
   #blocked = Promise.withResolvers<StoreUnavailable>();
   #progressListeners: (() => void)[] = [];
+  readonly #throughTurns: RunningDetection = {
+    change: (work) => this.#changeRules(work),
+    takeOver: (work) => this.#turns.take(async () => this.#applyRules(await work())),
+  };
   #running: Promise<void> = Promise.resolve();
   #ticking: Promise<void> = Promise.resolve();
 
@@ -99,10 +106,9 @@ export class Detector {
   async start(): Promise<void> {
     const { progress, rulebook } = this.#options;
     this.#position = this.#durable = await progress.position();
-    await this.#setRules(rulebook.all());
+    await rulebook.attach(this.#throughTurns, (rules) => this.#setRules(rules));
     const outages = await progress.begin(this.#now());
     await this.#thread.call("warmAbsence", await progress.seen(), outages);
-    rulebook.changeThrough((work) => this.#changeRules(work));
     this.#running = this.#run();
   }
 
@@ -113,15 +119,18 @@ export class Detector {
     await this.#turns.take(() => this.#warmUp(this.#options.rulebook.all()));
     if (this.#stop.signal.aborted) return;
     this.#isReady = true;
-    const lastBeforeStart = await this.#options.events.lastArrival();
+    const lastBeforeStart = await this.#lastArrival();
     const until = performance.now() + CATCH_UP_MS_MAX;
     this.#isBehind = () => later(this.#position, lastBeforeStart) !== this.#position && performance.now() < until;
     this.#ticking = this.#runTicks();
     for (let chunk = await next; chunk; chunk = await next) {
       const events = chunk;
-      await this.#turns.take(() => this.#process(events));
+      await this.#turns.take(async () => {
+        if (this.#options.rulebook.isShared) await this.#takeOverRules();
+        await this.#process(events);
+      });
       const last = events.at(-1)!.place;
-      this.#lagSince = (await this.#options.events.lastArrival()) === last ? undefined : timeOfId(last);
+      this.#lagSince = (await this.#isLastKnown(last)) ? undefined : timeOfId(last);
       next = this.#nextArrivals();
     }
   }
@@ -138,10 +147,32 @@ export class Detector {
       } catch (error) {
         if (!(error instanceof StoreUnavailable)) throw error;
         this.#arrivals = undefined;
-        if (await this.#isBehindArrivals())
+        if (this.#position === null || !(await this.#isLastKnown(this.#position)))
           this.#lagSince ??= this.#position === null ? this.#now() : timeOfId(this.#position);
         await this.#backOff(attempt, error, "events cannot be read");
       }
+    }
+  }
+
+  /** Retries until the store answers. */
+  async #lastArrival(): Promise<string | null> {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await this.#options.events.lastArrival();
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable) || this.#stop.signal.aborted) throw error;
+        await this.#backOff(attempt, error, "the last event cannot be read");
+      }
+    }
+  }
+
+  /** True if no later event is known. A store that does not answer may have later ones. */
+  async #isLastKnown(place: string): Promise<boolean> {
+    try {
+      return (await this.#options.events.lastKnownArrival()) === place;
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      return false;
     }
   }
 
@@ -151,6 +182,18 @@ export class Detector {
     if (attempt % ATTEMPTS_PER_WARNING === 0) this.#options.log.warn({ err: error }, `${what}; retrying`);
     const ms = RETRY_MS[Math.min(attempt, RETRY_MS.length - 1)];
     await delay(ms, undefined, { signal: this.#stop.signal }).catch(() => undefined);
+  }
+
+  /** Retries until the rules can be read: an event that was stored after a change by another node is subject to it. */
+  async #takeOverRules(): Promise<void> {
+    for (let attempt = 0; ; attempt++) {
+      try {
+        return await this.#applyRules(await this.#options.rulebook.takeOver());
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable) || this.#stop.signal.aborted) throw error;
+        await this.#backOff(attempt, error, "rules cannot be read");
+      }
+    }
   }
 
   async #process(chunk: readonly Arrival[]): Promise<void> {
@@ -277,10 +320,13 @@ export class Detector {
     await this.#turns.take(async () => {
       await this.#commit([]);
       if (isRefused()) return;
-      const { set, removed } = await work(this.#position);
-      await this.#thread.call("removeRules", removed);
-      await this.#setRules(set);
+      await this.#applyRules(await work(this.#position));
     });
+  }
+
+  async #applyRules({ set, removed }: RuleChange): Promise<void> {
+    if (removed.length > 0) await this.#thread.call("removeRules", removed);
+    await this.#setRules(set);
   }
 
   /** Waits until the event at this place has been processed. */
@@ -322,7 +368,11 @@ export class Detector {
     const { cut } = this.#metrics;
     const { signal } = this.#stop;
     await warmUpRules(rules, this.#position, {
-      events,
+      events: {
+        lastArrival: () => this.#lastArrival(),
+        lastArrivalBefore: (ms) => events.lastArrivalBefore(ms),
+        scanLast: (query, until) => events.scanLast(query, until),
+      },
       thread: this.#thread,
       backOff,
       cut,
@@ -345,6 +395,7 @@ export class Detector {
 
   async close(): Promise<void> {
     this.#stop.abort();
+    this.#options.rulebook.detach(this.#throughTurns);
     try {
       await this.#running;
       await this.#ticking;
@@ -354,6 +405,15 @@ export class Detector {
       await this.#thread.end();
     }
   }
+}
+
+/** The same as `lagMs` for nodes on which detection does not run, as far as can be told from what is stored. */
+export async function detectionLagMs(
+  { events, detection }: Pick<Store, "events" | "detection">,
+  nowMs: number,
+): Promise<number> {
+  const [position, last] = await Promise.all([detection.position(), events.lastKnownArrival()]);
+  return position === null || later(position, last) === position ? 0 : Math.max(0, nowMs - timeOfId(position));
 }
 
 interface DetectorMetrics {

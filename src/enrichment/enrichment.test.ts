@@ -26,7 +26,7 @@ async function openIn(folder: string, geoFile: string, lists: readonly string[])
     dataDir: folder,
     listStore: { all: async () => [], put: unasked, remove: unasked },
     reputationStore: { since: unasked, put: unasked, removeBefore: unasked, lookups: unasked, saveLookups: unasked },
-    events: { amend: unasked },
+    events: { amend: unasked, get: unasked },
     annotate: unasked,
     registry: new Registry(),
     log: pino({ level: "silent" }),

@@ -1,7 +1,8 @@
 import type { Logger } from "pino";
 import { Gauge, type Registry } from "prom-client";
 import { publicAddress } from "../lib/address-scope.ts";
-import type { EventDraft, JsonObject, JsonValue } from "../model/event.ts";
+import { parseExact } from "../lib/exact-json.ts";
+import type { Event, EventDraft, JsonObject, JsonValue } from "../model/event.ts";
 import { openGeo, type Geo } from "./geo.ts";
 import type { ListStore } from "../store/ports/list-store.ts";
 import { openLists, type Lists } from "./lists/lists.ts";
@@ -19,6 +20,8 @@ const NAMES_CACHED_MAX = 50_000;
 /** Includes an IPv6 zone. */
 const ADDRESS_CHARACTERS_MAX = 64;
 const NAME_CHARACTERS_MAX = 255;
+/** Events of one alert that are read for their addresses. */
+const EVENTS_READ_MAX = 10;
 
 /** The public address of an event is the first of these fields with one. */
 const ADDRESS_FIELDS = ["src_ip", "dst_ip"] as const;
@@ -46,6 +49,8 @@ export interface EnrichmentOptions {
   readonly pollMs?: number;
 }
 
+type ReadEvent = (id: string) => Promise<Pick<Event, "raw" | "enrichment"> | undefined>;
+
 interface AddressEnrichment {
   /** In canonical form; undefined if the address is not public. */
   readonly publicAddress: string | undefined;
@@ -62,14 +67,23 @@ export async function openEnrichment(options: EnrichmentOptions): Promise<Enrich
   const geo = settings.geo ? await openGeo({ file: settings.geoFile, ...common }) : undefined;
   const everyMs = settings.listsEveryMinutes * 60_000;
   const fileNames = settings.lists.map((item) => item.slice(0, item.indexOf("=")));
-  const managed = await openManagedLists({ store: listStore, fileNames, now });
+  const managed = await openManagedLists({ store: listStore, fileNames, now, log });
   const lists = await openLists({ items: settings.lists, everyMs, dataDir, managed, ...common });
   const { abuseipdbKey: key, abuseipdbUrl: url, abuseipdbPerDay: perDay } = settings;
   const reputations =
     key === null
       ? undefined
       : await openReputations({ service: { url, key }, perDay, reputationStore, events, annotate, ...common });
-  const enrichment = new Enrichment(geo, { lists, managed }, reputations, pollMs);
+  const readEvent: ReadEvent = async (id) => {
+    try {
+      const text = await events.get(id);
+      return text === undefined ? undefined : (parseExact(text) as unknown as Event);
+    } catch (error) {
+      log.warn({ err: error, event: id }, "an event of an alert cannot be read for its reputation");
+      return undefined;
+    }
+  };
+  const enrichment = new Enrichment(geo, { lists, managed }, reputations, pollMs, reputationStore.shared && readEvent);
   new Gauge({
     name: "tocsin_enrichment_geo_loaded",
     help: "1 if a geolocation file is loaded",
@@ -91,6 +105,8 @@ export class Enrichment {
   readonly #addresses = new RecentValues<AddressEnrichment>(ADDRESSES_CACHED_MAX);
   readonly #names = new RecentValues<readonly string[]>(NAMES_CACHED_MAX);
   readonly #pollMs: number;
+  /** Undefined if this node stores all events. */
+  readonly #readEvent: ReadEvent | undefined;
   readonly #timers = new Set<NodeJS.Timeout>();
   readonly #polls = new Set<Promise<void>>();
   #isClosed = false;
@@ -103,7 +119,9 @@ export class Enrichment {
     { lists, managed }: { readonly lists: Lists; readonly managed: ManagedLists },
     reputations: Reputations | undefined,
     pollMs: number,
+    readEvent: ReadEvent | undefined,
   ) {
+    this.#readEvent = readEvent;
     this.#geo = geo;
     this.#lists = lists;
     this.managedLists = managed;
@@ -140,8 +158,24 @@ export class Enrichment {
     eventIds: readonly string[],
   ): void {
     if ("abuse_ipdb" in enrichment) return;
+    const reputations = this.#reputations;
+    if (!reputations) return;
     const others = "geo" in enrichment ? [] : eventIds;
-    this.#reputations?.alertMade(id, completedBy, others);
+    const readEvent = this.#readEvent;
+    if (!readEvent) return reputations.alertMade(id, completedBy, others);
+    const ids = [...(completedBy === null ? [] : [completedBy]), ...others];
+    this.#track(
+      this.#requestOfOthers(reputations, ids, readEvent).then(() => reputations.alertMade(id, completedBy, others)),
+    );
+  }
+
+  /** Events of an alert that other nodes stored have to be read: only the node that stored an event knows its address. */
+  async #requestOfOthers(reputations: Reputations, ids: readonly string[], readEvent: ReadEvent): Promise<void> {
+    for (const id of ids.slice(0, EVENTS_READ_MAX)) {
+      if (reputations.hasSeen(id)) continue;
+      const event = await readEvent(id);
+      if (event) this.#requestReputation(reputations, id, event);
+    }
   }
 
   /** The status of lists in files and at URLs. */
@@ -161,6 +195,7 @@ export class Enrichment {
     this.#isClosed = true;
     for (const timer of this.#timers) clearTimeout(timer);
     this.#lists.close();
+    this.managedLists.close();
     await Promise.all(this.#polls);
     await this.#reputations?.close();
   }
@@ -204,7 +239,11 @@ export class Enrichment {
     return known;
   }
 
-  #requestReputation(reputations: Reputations, id: string, { raw, enrichment }: EventDraft): void {
+  #requestReputation(
+    reputations: Reputations,
+    id: string,
+    { raw, enrichment }: Pick<EventDraft, "raw" | "enrichment">,
+  ): void {
     if ("abuse_ipdb" in enrichment) return;
     const address = this.#publicAddressOf(raw)?.publicAddress;
     if (address !== undefined) reputations.request(address, id);

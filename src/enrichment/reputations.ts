@@ -40,7 +40,7 @@ export interface ReputationsOptions {
   readonly service: AbuseIpdbService;
   readonly perDay: number;
   readonly reputationStore: ReputationStore;
-  readonly events: Pick<EventEngine, "amend">;
+  readonly events: Pick<EventEngine, "amend" | "get">;
   /** Adds a report to an alert that has none yet. */
   readonly annotate: (alertId: string, report: JsonObject) => Promise<void>;
   readonly registry: Registry;
@@ -144,6 +144,11 @@ export class Reputations {
     }
   }
 
+  /** True if the event, or its address, has come by this node. */
+  hasSeen(eventId: string): boolean {
+    return this.#addressOfEvent.has(eventId);
+  }
+
   /** Requests the reputation for an alert: for the address of the completing event, or else for those of the other events. */
   alertMade(alertId: string, completedBy: string | null, others: readonly string[]): void {
     const own = completedBy === null ? undefined : this.#addressOfEvent.get(completedBy);
@@ -205,11 +210,10 @@ export class Reputations {
 
   async #lookUp(address: string): Promise<void> {
     const { service, reputationStore, now } = this.#options;
-    const known = this.reportOf(address);
+    const known = this.reportOf(address) ?? (await this.#reportOfOthers(address));
     if (known) return this.#answer(address, known);
     const budget = this.#today();
-    budget.used++;
-    await this.#tryPersist(() => reputationStore.saveLookups(budget.day, budget.used));
+    if (!(await this.#reserve(budget))) return;
     const result = await queryAbuseIpdb(service, address, now(), this.#stop.signal);
     if (this.#stop.signal.aborted) return;
     this.#outcomes.inc({ outcome: result.kind });
@@ -222,6 +226,31 @@ export class Reputations {
     await this.#tryPersist(() => reputationStore.put(reputation));
     await this.#removeExpired();
     await this.#answer(address, result.report);
+  }
+
+  /** What another node has looked up. */
+  async #reportOfOthers(address: string): Promise<JsonObject | undefined> {
+    const { reputationStore, now } = this.#options;
+    let found: Reputation | undefined;
+    await this.#tryPersist(async () => {
+      found = await reputationStore.shared?.find(address, now() - CACHE_MS);
+    });
+    if (found) this.#cache.set(address, found);
+    return found?.report;
+  }
+
+  /** Counts a look-up; false if other nodes have used up the budget of the day. */
+  async #reserve(budget: { readonly day: number; used: number }): Promise<boolean> {
+    const { reputationStore, perDay } = this.#options;
+    budget.used++;
+    let isWithin = true;
+    await this.#tryPersist(async () => {
+      if (!reputationStore.shared) return reputationStore.saveLookups(budget.day, budget.used);
+      const used = await reputationStore.shared.reserve(budget.day, perDay);
+      isWithin = used !== undefined;
+      budget.used = used ?? perDay;
+    });
+    return isWithin;
   }
 
   async #answer(address: string, report: JsonObject): Promise<void> {

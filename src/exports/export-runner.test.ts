@@ -21,12 +21,11 @@ import { DEFAULT_COLUMNS } from "./export-columns.ts";
 import { readCsv } from "./csv-reader.fixture.ts";
 import {
   EXPORTS_KEPT_PER_KEY_MAX,
-  EXPORTS_UNFINISHED_PER_KEY_MAX,
   EXPORTS_QUEUED_MAX,
-  openExportRunner,
+  EXPORTS_UNFINISHED_PER_KEY_MAX,
   TooManyExports,
-  type ExportRunner,
-} from "./export-runner.ts";
+} from "./export-jobs.ts";
+import { openExportRunner, type ExportRunner } from "./export-runner.ts";
 import { convertToParquet } from "../store/duckdb/parquet/convert-to-parquet.ts";
 import { exportsFolder, parquetScratch } from "../store/files/layout.ts";
 
@@ -295,9 +294,9 @@ describe("cancelling", () => {
     await runner.close();
     let cancelled: Promise<boolean> | undefined;
     const parts = changed(store.exports, {
-      put: (job) => {
+      update: (job) => {
         if (job.status === "completed") cancelled ??= runner.cancel(job.id);
-        return store.exports.put(job);
+        return store.exports.update(job);
       },
     });
     runner = await runnerFor(changed(store, { exports: parts }));

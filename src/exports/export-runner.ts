@@ -1,69 +1,39 @@
-import { open, readdir, rename, rm, stat, type FileHandle } from "node:fs/promises";
-import type { Readable } from "node:stream";
+import { open, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
 import { makeFolder } from "../lib/folder.ts";
 import { greatestId, idMaker } from "../lib/id.ts";
-import { ThreadError } from "../lib/thread.ts";
-import { DAY_MS } from "../lib/time.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
-import { subjectOf, type ExportFormat, type ExportJob, type ParquetTask } from "../model/export.ts";
+import { subjectOf, type ExportJob, type ParquetTask } from "../model/export.ts";
 import type { AlertFilter } from "../store/ports/alert-store.ts";
 import { QueryRefused, StoreUnavailable } from "../store/ports/store-errors.ts";
 import type { Store } from "../store/ports/store.ts";
 import { alertRows } from "./alert-rows.ts";
 import { columnsOf } from "./export-columns.ts";
+import {
+  codeOf,
+  exportPath,
+  exportsOf,
+  newExportJob,
+  openExportFile,
+  removeExportFiles,
+  requireRoom,
+  type Download,
+  type ExportRequest,
+  type Exports,
+} from "./export-jobs.ts";
 import { FORMATS } from "./export-formats.ts";
 import { writeExport } from "./export-writer.ts";
 
 // Exports are queued, run one at a time into a file each, and can be downloaded for a day.
 
-export const EXPORTS_QUEUED_MAX = 20;
-/** Pending and running exports of one key, so that it cannot fill the queue. */
-export const EXPORTS_UNFINISHED_PER_KEY_MAX = 5;
-/** All stored exports of one key, so that it cannot fill the disk with many small files. */
-export const EXPORTS_KEPT_PER_KEY_MAX = 100;
-const EXPORT_LIFETIME_MS = DAY_MS;
 const SWEEP_MS = 60_000;
-const QUEUE_FULL_RETRY_SECONDS = 30;
 const FILE_LOST = "the file of the export is gone or damaged; create the export again";
 
-interface ExportRequest {
-  readonly format: ExportFormat;
-  readonly question: ExportJob["question"];
-  /** The id of the requesting key. */
-  readonly owner: string;
-}
-
-/** The key has reached its limit of exports. */
-export class TooManyExports extends Error {
-  readonly retryAfterSeconds: number;
-  constructor(message: string, retryAfterSeconds: number) {
-    super(message);
-    this.name = "TooManyExports";
-    this.retryAfterSeconds = retryAfterSeconds;
-  }
-}
-
-/** The content of a completed export. The caller must read the stream to its end or destroy it. */
-interface Download {
-  readonly stream: Readable;
-  readonly sizeBytes: number;
-  readonly mediaType: string;
-  readonly fileName: string;
-}
-
-export interface ExportRunner {
-  /** Throws TooManyExports at the limit of the owner, and StoreUnavailable when the queue is full. */
-  create(request: ExportRequest): Promise<ExportJob>;
+export interface ExportRunner extends Exports {
   get(id: string): ExportJob | undefined;
-  /** The exports of a key that have not expired, newest first. */
   list(owner: string): readonly ExportJob[];
-  /** Stops an export and removes it with its file; false if it does not exist. A download in flight continues. */
-  cancel(id: string): Promise<boolean>;
-  /** Undefined unless the export is completed. */
-  openDownload(id: string): Promise<Download | undefined>;
   /** Stops the running export. It restarts when the runner is opened again. */
   close(): Promise<void>;
 }
@@ -79,6 +49,8 @@ export interface ExportRunnerOptions {
   readonly now?: () => number;
   /** Resolves to false while the clock is not trusted and files must not expire. */
   readonly mayExpire?: () => Promise<boolean>;
+  /** Distinguishes the files of this runner from those of an earlier one, on another node, that may not know yet that it is over. */
+  readonly tag?: string | undefined;
 }
 
 export async function openExportRunner(options: ExportRunnerOptions): Promise<ExportRunner> {
@@ -92,6 +64,7 @@ export async function openExportRunner(options: ExportRunnerOptions): Promise<Ex
 class QueuedExportRunner implements ExportRunner {
   readonly #store: ExportRunnerOptions["store"];
   readonly #folder: string;
+  readonly #tag: string | undefined;
   readonly #convertToParquet: ExportRunnerOptions["convertToParquet"];
   readonly #log: Logger;
   readonly #now: () => number;
@@ -111,12 +84,14 @@ class QueuedExportRunner implements ExportRunner {
   #lastOwner: string | null = null;
   readonly #queue = new SerialQueue();
   #sweeper: NodeJS.Timeout | undefined;
+  #stopListening: (() => void) | undefined;
 
   constructor(options: ExportRunnerOptions, lastId: string | null) {
     const { store, folder, convertToParquet, log, registry, now = Date.now, mayExpire = async () => true } = options;
     this.#mayExpire = mayExpire;
     this.#store = store;
     this.#folder = folder;
+    this.#tag = options.tag;
     this.#convertToParquet = convertToParquet;
     this.#log = log;
     this.#now = now;
@@ -150,31 +125,19 @@ class QueuedExportRunner implements ExportRunner {
     await this.#sweep();
     await this.#markLostFiles();
     await this.#removeStrayFiles();
-    this.#sweeper = setInterval(() => void this.#sweep(), SWEEP_MS).unref();
+    const isShared = this.#store.exports.onChange !== undefined;
+    this.#stopListening = this.#store.exports.onChange?.(() => void this.#reconcile());
+    this.#sweeper = setInterval(() => {
+      void this.#sweep();
+      if (isShared) void this.#reconcile();
+    }, SWEEP_MS).unref();
     this.#start();
   }
 
-  async create({ format, question, owner }: ExportRequest): Promise<ExportJob> {
+  async create(request: ExportRequest): Promise<ExportJob> {
     if (this.#closing.signal.aborted) throw new StoreUnavailable("closed", "the service is stopping");
-    this.#requireKeyLimits(owner);
-    if (this.#queued().length + this.#creating.size >= EXPORTS_QUEUED_MAX) {
-      const message = `${EXPORTS_QUEUED_MAX} exports are queued already`;
-      throw new StoreUnavailable("queue_full", message, QUEUE_FULL_RETRY_SECONDS);
-    }
-    const createdAt = this.#now();
-    const job: ExportJob = {
-      id: this.#nextId(),
-      status: "pending",
-      format,
-      question,
-      rowCount: null,
-      sizeBytes: null,
-      createdAt,
-      completedAt: null,
-      expiresAt: createdAt + EXPORT_LIFETIME_MS,
-      error: null,
-      owner,
-    };
+    requireRoom([...this.#jobs.values(), ...this.#creating], request.owner, this.#now());
+    const job = newExportJob(this.#nextId(), request, this.#now());
     this.#creating.add(job);
     try {
       await this.#writes.take(async () => {
@@ -188,30 +151,13 @@ class QueuedExportRunner implements ExportRunner {
     return job;
   }
 
-  #requireKeyLimits(owner: string): void {
-    const now = this.#now();
-    const own = [...this.#jobs.values(), ...this.#creating].filter((job) => job.owner === owner && job.expiresAt > now);
-    const unfinished = own.filter(({ status }) => status === "pending" || status === "running");
-    if (unfinished.length >= EXPORTS_UNFINISHED_PER_KEY_MAX) {
-      const message = `the key has ${EXPORTS_UNFINISHED_PER_KEY_MAX} unfinished exports; wait until one of them completes`;
-      throw new TooManyExports(message, QUEUE_FULL_RETRY_SECONDS);
-    }
-    if (own.length >= EXPORTS_KEPT_PER_KEY_MAX) {
-      const message = `the key has ${EXPORTS_KEPT_PER_KEY_MAX} exports, the maximum; delete one first`;
-      throw new TooManyExports(message, Math.ceil((own[0]!.expiresAt - now) / 1000));
-    }
-  }
-
   get(id: string): ExportJob | undefined {
     const job = this.#jobs.get(id);
     return job && job.expiresAt > this.#now() ? job : undefined;
   }
 
   list(owner: string): readonly ExportJob[] {
-    const now = this.#now();
-    return [...this.#jobs.values()]
-      .filter((job) => job.owner === owner && job.expiresAt > now)
-      .sort((a, b) => (a.id < b.id ? 1 : -1));
+    return exportsOf(owner, this.#jobs.values(), this.#now());
   }
 
   async cancel(id: string): Promise<boolean> {
@@ -224,26 +170,14 @@ class QueuedExportRunner implements ExportRunner {
   async openDownload(id: string): Promise<Download | undefined> {
     const job = this.get(id);
     if (job?.status !== "completed") return undefined;
-    const { mediaType, extension } = FORMATS[job.format];
-    const file = await openIfPresent(this.#path(job));
-    const size = (await file?.stat())?.size;
-    if (!file || size === undefined || size !== job.sizeBytes) {
-      await file?.close();
-      await this.#markLost(job);
-      return undefined;
-    }
-    return {
-      // An explicit end makes the stream finish with the last byte. Otherwise it would read once more, and a client that has
-      // everything by then could disconnect before the response ends.
-      stream: file.createReadStream(size > 0 ? { end: size - 1 } : {}),
-      sizeBytes: size,
-      mediaType,
-      fileName: `${subjectOf(job)}-${job.id}.${extension}`,
-    };
+    const download = await openExportFile(this.#folder, job);
+    if (!download) await this.#markLost(job);
+    return download;
   }
 
   async close(): Promise<void> {
     clearInterval(this.#sweeper);
+    this.#stopListening?.();
     this.#closing.abort(new StoreUnavailable("closed", "the service is stopping"));
     await this.#queue.settled();
     await this.#writes.settled();
@@ -306,7 +240,7 @@ class QueuedExportRunner implements ExportRunner {
       const ms = Math.round(performance.now() - startedAt);
       this.#log.info({ export: job.id, format: job.format, ...written, ms }, "export completed");
     } catch (error) {
-      await this.#removeFiles(job.id);
+      await this.#removeWhere((name) => name.startsWith(`${this.#baseOf(job.id)}.`));
       if (stop.signal.aborted) {
         this.#finished.inc({ format: job.format, outcome: "cancelled" });
       } else if (this.#closing.signal.aborted) {
@@ -321,11 +255,13 @@ class QueuedExportRunner implements ExportRunner {
     }
   }
 
-  async #write(job: ExportJob, signal: AbortSignal): Promise<{ rowCount: number; sizeBytes: number }> {
+  async #write(job: ExportJob, signal: AbortSignal): Promise<Pick<ExportJob, "rowCount" | "sizeBytes" | "file">> {
     const folder = this.#folder;
     const { fields } = job.question;
     const columns = columnsOf(fields, subjectOf(job));
-    let part = join(folder, `${job.id}.part`);
+    const base = this.#baseOf(job.id);
+    const file = `${base}.${FORMATS[job.format].extension}`;
+    let part = join(folder, `${base}.part`);
     const rows = this.#rowsOf(job, signal);
     const { rowCount, rowBytesMax } = await writeExport(
       { path: part, format: job.format, named: fields !== null, columns },
@@ -333,7 +269,7 @@ class QueuedExportRunner implements ExportRunner {
       signal,
     );
     if (job.format === "parquet") {
-      const parquet = join(folder, `${job.id}.parquet.part`);
+      const parquet = join(folder, `${base}.parquet.part`);
       const names = columns.map(({ path }) => path);
       await this.#convertToParquet({ from: part, to: parquet, columns: names, rowBytesMax }, signal);
       await rm(part);
@@ -341,11 +277,12 @@ class QueuedExportRunner implements ExportRunner {
     }
     signal.throwIfAborted();
     await syncFile(part);
-    await rename(part, this.#path(job));
+    const path = join(folder, file);
+    await rename(part, path);
     await syncFile(folder);
     signal.throwIfAborted();
-    const { size } = await stat(this.#path(job));
-    return { rowCount, sizeBytes: size };
+    const { size } = await stat(path);
+    return { rowCount, sizeBytes: size, ...(this.#tag !== undefined && { file }) };
   }
 
   #rowsOf({ question, owner }: ExportJob, signal: AbortSignal): AsyncIterable<readonly string[]> {
@@ -360,8 +297,8 @@ class QueuedExportRunner implements ExportRunner {
     if (this.#jobs.has(job.id)) this.#jobs.set(job.id, job);
     try {
       await this.#writes.take(async () => {
-        // The export may have been removed meanwhile.
-        if (this.#jobs.has(job.id)) await this.#store.exports.put(job);
+        // The export may have been removed meanwhile, by this node or by another.
+        if (this.#jobs.has(job.id) && !(await this.#store.exports.update(job))) this.#forget(job.id);
       });
       this.#unsaved.delete(job.id);
     } catch (error) {
@@ -375,12 +312,30 @@ class QueuedExportRunner implements ExportRunner {
   async #remove(id: string): Promise<void> {
     await this.#writes.take(async () => {
       await this.#store.exports.remove(id);
-      this.#jobs.delete(id);
-      this.#unsaved.delete(id);
+      this.#forget(id);
     });
+  }
+
+  #forget(id: string): void {
+    this.#jobs.delete(id);
+    this.#unsaved.delete(id);
     // A running export removes its own file once it has stopped writing.
     if (this.#running?.id === id) this.#running.stop.abort(new Error("the export was cancelled"));
     else void this.#removeFiles(id);
+  }
+
+  /** Takes over what other nodes have created and removed. */
+  async #reconcile(): Promise<void> {
+    try {
+      await this.#writes.take(async () => {
+        const stored = new Map((await this.#store.exports.list()).map((job) => [job.id, job]));
+        for (const id of this.#jobs.keys()) if (!stored.has(id)) this.#forget(id);
+        for (const job of stored.values()) if (!this.#jobs.has(job.id)) this.#jobs.set(job.id, job);
+      });
+    } catch (error) {
+      this.#log.warn({ err: error }, "exports of other nodes not read; the next change or sweep tries again");
+    }
+    if (!this.#closing.signal.aborted) this.#start();
   }
 
   async #sweep(): Promise<void> {
@@ -394,8 +349,13 @@ class QueuedExportRunner implements ExportRunner {
     }
   }
 
+  /** The beginning of the names of an export's files. */
+  #baseOf(id: string): string {
+    return this.#tag === undefined ? id : `${id}.${this.#tag}`;
+  }
+
   #path(job: ExportJob): string {
-    return join(this.#folder, `${job.id}.${FORMATS[job.format].extension}`);
+    return exportPath(this.#folder, job);
   }
 
   async #removeFiles(id: string): Promise<void> {
@@ -410,22 +370,11 @@ class QueuedExportRunner implements ExportRunner {
   }
 
   async #removeWhere(isUnwanted: (name: string) => boolean): Promise<void> {
-    const folder = this.#folder;
     try {
-      for (const name of await readdir(folder)) if (isUnwanted(name)) await rm(join(folder, name));
+      await removeExportFiles(this.#folder, isUnwanted);
     } catch (error) {
       this.#log.warn({ err: error }, "export files not removed; the next start tries again");
     }
-  }
-}
-
-/** Undefined if the file does not exist: the export may have been cancelled a moment ago. */
-async function openIfPresent(path: string): Promise<FileHandle | undefined> {
-  try {
-    return await open(path);
-  } catch (error) {
-    if (codeOf(error) === "ENOENT") return undefined;
-    throw error;
   }
 }
 
@@ -436,12 +385,6 @@ async function syncFile(path: string): Promise<void> {
   } finally {
     await file.close();
   }
-}
-
-/** The code of a system error, including one from another thread. */
-function codeOf(error: unknown): string {
-  if (error instanceof ThreadError) return String(error.details.code);
-  return error instanceof Error && "code" in error ? String(error.code) : "";
 }
 
 const DISK_FULL_CODES = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);

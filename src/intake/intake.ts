@@ -63,9 +63,15 @@ export interface Intake {
   /**
    * Stores all events of a collector; an implausible time is replaced by the time of arrival. With a token, events of the batch that
    * are already stored are not stored again; a token must always come with the same events and the same `atMs`, the time when
-   * they were read. Returns the ids of newly stored events.
+   * they were read. `attemptToken` does the same for a rejected call that is repeated, without a look-up before the first.
+   * Returns the ids of newly stored events.
    */
-  collect(drafts: readonly EventDraft[], token?: string, atMs?: number): Promise<readonly string[]>;
+  collect(
+    drafts: readonly EventDraft[],
+    token?: string,
+    atMs?: number,
+    attemptToken?: string,
+  ): Promise<readonly string[]>;
   /** Resolves once all accepted events are stored or refused. */
   close(): Promise<void>;
 }
@@ -262,13 +268,20 @@ class StoreIntake implements Intake {
     if (fresh.length > 0) await this.#append(fresh);
   }
 
-  collect(drafts: readonly EventDraft[], token?: string, atMs = this.#now()): Promise<readonly string[]> {
+  collect(
+    drafts: readonly EventDraft[],
+    token?: string,
+    atMs = this.#now(),
+    attemptToken?: string,
+  ): Promise<readonly string[]> {
     const { earliest, latest, now } = clockBounds(atMs, this.#retentionDays);
     const isTimely = ({ timestampMs }: EventDraft) => timestampMs >= earliest && timestampMs <= latest;
     const timely = (draft: EventDraft) => (isTimely(draft) ? draft : withArrivalTime(now, draft));
+    if (token !== undefined) return this.#collectOnce(drafts, token, { isTimely, timely });
+    const { storesWholeDays } = this.#store.events;
+    const tokenOf = (i: number) => (attemptToken === undefined || storesWholeDays ? undefined : `${attemptToken} ${i}`);
     // Not awaited here, since that would keep the drafts in memory until they are stored.
-    if (token === undefined) return this.#append(drafts.map((draft) => ({ draft: timely(draft) }))).then(idsOf);
-    return this.#collectOnce(drafts, token, { isTimely, timely });
+    return this.#append(drafts.map((draft, i) => ({ draft: timely(draft), idempotencyToken: tokenOf(i) }))).then(idsOf);
   }
 
   async #collectOnce(
@@ -276,16 +289,25 @@ class StoreIntake implements Intake {
     token: string,
     { isTimely, timely }: { isTimely: (draft: EventDraft) => boolean; timely: (draft: EventDraft) => EventDraft },
   ): Promise<readonly string[]> {
-    // Events of one day and one append are committed together: a token on the first of them covers all.
     const parts = Map.groupBy(drafts, (draft) => (isTimely(draft) ? startOfDay(draft.timestampMs) : "untimely"));
     const ids: string[] = [];
     for (const [part, events] of parts) {
-      const idempotencyToken = `${token} ${part}`;
-      if (await this.#store.events.findByToken(idempotencyToken)) continue;
-      const fresh = events.map((draft, i) => ({ draft: timely(draft), ...(i === 0 && { idempotencyToken }) }));
-      ids.push(...idsOf(await this.#append(fresh)));
+      const fresh = await this.#notStored(events.map(timely), `${token} ${part}`);
+      if (fresh.length > 0) ids.push(...idsOf(await this.#append(fresh)));
     }
     return ids;
+  }
+
+  /** The events of one day that are not stored yet, with the tokens by which a repetition will know them. */
+  async #notStored(drafts: readonly EventDraft[], token: string): Promise<NewEvent[]> {
+    const { events } = this.#store;
+    if (events.storesWholeDays) {
+      // A token on the first of them covers all.
+      if (await events.findByToken(token)) return [];
+      return drafts.map((draft, i) => ({ draft, ...(i === 0 && { idempotencyToken: token }) }));
+    }
+    const known = await events.findByTokens(token);
+    return drafts.map((draft, i) => ({ draft, idempotencyToken: `${token} ${i}` })).filter((_, i) => !known.has(i));
   }
 
   async close(): Promise<void> {

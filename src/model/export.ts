@@ -58,6 +58,8 @@ export interface ExportJob {
   readonly format: ExportFormat;
   readonly question: ExportQuery | AlertExportQuery;
   readonly rowCount: number | null;
+  /** The name of the file, if it is not that of the id and the format. */
+  readonly file?: string | undefined;
   readonly sizeBytes: number | null;
   readonly createdAt: number;
   readonly completedAt: number | null;

@@ -56,7 +56,11 @@ export class ChannelQueue {
     this.#options = options;
   }
 
-  start(): void {
+  /** `attemptsAt`: the attempts of the last minute, by whoever had the queue before, oldest first. */
+  start(attemptsAt: readonly number[]): void {
+    const { now, steadyNow, pace } = this.#options;
+    const sinceThen = steadyNow() - now();
+    this.#past = { ...this.#past, attemptsAt: attemptsAt.map((at) => at + sinceThen).slice(-pace.perMinuteMax) };
     this.#running = this.#run();
   }
 

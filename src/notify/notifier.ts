@@ -1,8 +1,9 @@
 import type { Logger } from "pino";
 import { Counter, Gauge, type Registry } from "prom-client";
-import { idMaker } from "../lib/id.ts";
+import { idMaker, timeOfId } from "../lib/id.ts";
 import type { ChannelHealth } from "../model/channel-status.ts";
 import { CHANNELS, type Channel } from "../model/rule.ts";
+import type { NotificationStore } from "../store/ports/notification-store.ts";
 import type { Store } from "../store/ports/store.ts";
 import { ChannelQueue, type QueueOptions } from "./channel-queue.ts";
 import type { ConfiguredChannels } from "./channel.ts";
@@ -32,9 +33,11 @@ export function alertLinks(base: string, alertId: string, { hasConsole }: { hasC
   return { url: hasConsole ? `${root}/alerts?alert=${alertId}` : apiUrl, apiUrl };
 }
 
+/** Of the configured channels. */
+export type ChannelHealths = Partial<Record<Channel, ChannelHealth>>;
+
 export interface Notifier {
-  /** Undefined if the channel is not configured. */
-  healthOf(channel: Channel): ChannelHealth | undefined;
+  readonly healths: ChannelHealths;
   /** Waits briefly for the attempts in flight. One that takes too long is repeated at the next start. */
   close(): Promise<void>;
 }
@@ -83,14 +86,27 @@ export async function openNotifier(options: NotifierOptions): Promise<Notifier> 
   const stopListening = notifications.onQueued(() => {
     for (const queue of queues.values()) queue.wake();
   });
-  for (const queue of queues.values()) queue.start();
+  for (const [name, queue] of queues) queue.start(await recentAttempts(notifications, name, now()));
   return {
-    healthOf: (channel) => queues.get(channel)?.health,
+    get healths() {
+      return Object.fromEntries(Array.from(queues, ([name, queue]) => [name, queue.health]));
+    },
     close: async () => {
       stopListening();
       await Promise.all(Array.from(queues.values(), (queue) => queue.close()));
     },
   };
+}
+
+const MINUTE_MS = 60_000;
+
+/** The attempts of the last minute, as far as the store knows: the limit per minute holds across nodes and restarts. */
+async function recentAttempts(notifications: NotificationStore, channel: Channel, nowMs: number): Promise<number[]> {
+  const deliveries = await notifications.recentDeliveries(channel, nowMs - MINUTE_MS);
+  return deliveries
+    .map(({ deliveryId, settledAt }) => settledAt ?? timeOfId(deliveryId))
+    .filter((at) => at > nowMs - MINUTE_MS && at <= nowMs)
+    .sort((a, b) => a - b);
 }
 
 /** A channel that is no longer configured refuses its queued notifications. */

@@ -25,7 +25,7 @@ export interface ShiftReportOptions {
   readonly site: string;
   readonly store: Pick<Store, "alerts" | "flows" | "missing" | "space">;
   readonly inputStatuses: () => Promise<InputStatuses>;
-  readonly retention: { readonly status: RetentionStatus };
+  readonly retention: { status(): Promise<RetentionStatus> };
   /** The cached host name of an address. */
   readonly hostnameOf: (address: string) => string | null;
   readonly now: () => number;
@@ -98,6 +98,7 @@ export async function gatherShiftReport(
     trafficBefore.timestamps.map((ms, i) => [ms, Number(trafficBefore.series[0]?.bytes[i] ?? 0)]),
   );
   const bytes = traffic.timestamps.map((_, i) => Number(traffic.series[0]?.bytes[i] ?? 0));
+  const { isPaused, messages } = await retention.status();
   return {
     site,
     generated_at: formatTime(generatedMs),
@@ -148,8 +149,8 @@ export async function gatherShiftReport(
     losses: {
       dropped: lossesOf(statuses),
       missing: missing.flat().slice(0, MESSAGES_MAX).map(missingText),
-      retention_paused: retention.status.isPaused,
-      retention_messages: retention.status.messages.slice(0, MESSAGES_MAX),
+      retention_paused: isPaused,
+      retention_messages: messages.slice(0, MESSAGES_MAX),
       disk: { total_bytes: space.totalBytes, free_bytes: space.freeBytes, used_bytes: space.usedBytes },
     },
   };
@@ -213,8 +214,10 @@ function openRow(alert: AlertSummary): ShiftReport["open"]["items"][number] {
   return { ...alertRow(alert), created_at: formatTime(alert.createdAt), event_count: alert.eventCount };
 }
 
-function missingText({ kind, day, rows }: MissingDay): string {
-  return `${rows} ${kind} of ${formatTime(day).slice(0, 10)}: the file of that day was removed, emptied or damaged`;
+function missingText({ kind, day, rows, why }: MissingDay): string {
+  const date = formatTime(day).slice(0, 10);
+  if (why !== undefined) return `${kind} of ${date}: ${why}`;
+  return `${rows} ${kind} of ${date}: the file of that day was removed, emptied or damaged`;
 }
 
 function sum(numbers: readonly number[]): number {

@@ -1,13 +1,14 @@
-import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { execFile, execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { appendFileSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { appendFileSync, chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { createInterface } from "node:readline";
+import { promisify } from "node:util";
 
-// Starts real PostgreSQL servers in temporary folders on loopback. Tests that only need a database use test-database.ts,
-// which shares one server.
+// Starts real PostgreSQL servers on loopback, in temporary folders unless one is named. Tests that only need a database use
+// test-database.ts, which shares one server.
 
 const DEBIAN = "/usr/lib/postgresql";
 const STARTS_MAX = 3;
@@ -25,6 +26,16 @@ export function postgresPrograms(): string | undefined {
 }
 
 export interface PostgresOptions {
+  /** For the data; those that it has are used. Default: a temporary one, which goes when the server ends. */
+  readonly base?: string;
+  /** Default: any free one. */
+  readonly port?: number;
+  /** Gets every line of the server's log. */
+  readonly onLine?: (line: string) => void;
+  /** The server ended, whether it was meant to or not. */
+  readonly onExit?: () => void;
+  /** Signals of the terminal, such as Ctrl-C, do not reach the server. */
+  readonly isDetached?: boolean;
   /** Commits survive a crash of the machine. Off by default: most tests only need the answers. */
   readonly isDurable?: boolean;
   /** Lines of postgresql.conf. */
@@ -33,14 +44,16 @@ export interface PostgresOptions {
   readonly access?: readonly string[];
   /** Writes files such as certificates into the data folder before the start, and gives them to the server's user. */
   readonly prepare?: (folder: string) => void;
-  /** Follows this server as a hot standby. */
-  readonly standbyOf?: PostgresServer;
+  /** Follows this server as a hot standby. Data that the folder has are replaced. */
+  readonly standbyOf?: Pick<PostgresServer, "port">;
 }
 
 export interface PostgresServer {
   readonly port: number;
   /** The data folder. */
   readonly folder: string;
+  /** Of the first process, undefined while it does not run. */
+  readonly pid: number | undefined;
   url(database: string): string;
   /** Ends it as a crash would, without a checkpoint. */
   kill(): Promise<void>;
@@ -50,7 +63,9 @@ export interface PostgresServer {
   /** Starts it again after `kill`, on the same port. */
   start(): Promise<void>;
   /** Turns a standby into a primary. */
-  promote(): void;
+  promote(): Promise<void>;
+  /** Stops it with a checkpoint; its data stay. */
+  stop(): Promise<void>;
   /** Stops it and removes its data. */
   end(): Promise<void>;
 }
@@ -59,15 +74,17 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   const programs = postgresPrograms();
   if (programs === undefined) throw new Error("PostgreSQL is not installed");
   const owner = serverUser();
-  const run = (name: string, ...args: string[]) =>
-    execFileSync(join(programs, name), args, { ...owner, stdio: ["ignore", "ignore", "pipe"], env: environment() });
-  const base = mkdtempSync(join(tmpdir(), "tocsin-postgres-"));
+  const run = async (name: string, ...args: string[]) =>
+    void (await promisify(execFile)(join(programs, name), args, { ...owner, env: environment() }));
+  const base = options.base ?? mkdtempSync(join(tmpdir(), "tocsin-postgres-"));
+  mkdirSync(base, { recursive: true });
   if (owner) chownSync(base, owner.uid, owner.gid);
   const folder = join(base, "data");
   try {
     if (options.standbyOf) {
       const from = String(options.standbyOf.port);
-      run(
+      rmSync(folder, { recursive: true, force: true });
+      await run(
         "pg_basebackup",
         "-h",
         "127.0.0.1",
@@ -84,9 +101,9 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
         "fast",
         "--no-sync",
       );
-    } else {
-      run("initdb", "-D", folder, "-A", "trust", "-U", USER, "-E", "UTF8", "--locale=C.UTF-8", "--no-sync");
-      configure(folder, base, options);
+    } else if (!existsSync(join(folder, "PG_VERSION"))) {
+      await run("initdb", "-D", folder, "-A", "trust", "-U", USER, "-E", "UTF8", "--locale=C.UTF-8", "--no-sync");
+      configure(folder, options);
     }
     options.prepare?.(folder);
     if (owner) execFileSync("chown", ["-R", `${owner.uid}:${owner.gid}`, folder]);
@@ -95,15 +112,25 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
     throw error;
   }
 
-  let port = 0;
+  let port = options.port ?? 0;
   let server: ChildProcess | undefined;
+  // A process that ends early must not leave a server behind.
+  const onExit = () => void server?.kill("SIGQUIT");
   const start = async () => {
     for (let attempt = 1; server === undefined; attempt++) {
       const wanted = port || (await freePort());
-      const started = await launch(join(programs, "postgres"), ["-D", folder, "-p", String(wanted)], owner);
+      // No socket in a folder, whose path may be longer than sockets allow.
+      const args = ["-D", folder, "-p", String(wanted), "-c", "unix_socket_directories="];
+      const started = await launch(join(programs, "postgres"), args, owner, options);
       if ("process" in started) {
         server = started.process;
         port = wanted;
+        process.once("exit", onExit);
+        server.once("exit", () => {
+          process.off("exit", onExit);
+          server = undefined;
+          options.onExit?.();
+        });
       } else if (attempt === STARTS_MAX) throw new Error(`PostgreSQL does not start:\n${started.output}`);
     }
   };
@@ -114,49 +141,49 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
     const late = setTimeout(() => server?.kill("SIGKILL"), STOP_MS_MAX);
     await ended;
     clearTimeout(late);
-    server = undefined;
   };
   const processes = () => (server?.pid === undefined ? [] : [server.pid, ...childrenOf(server.pid)]);
   const send = (name: NodeJS.Signals) => {
-    for (const pid of processes()) process.kill(pid, name);
+    for (const pid of processes()) {
+      try {
+        process.kill(pid, name);
+      } catch (error) {
+        // A process of a connection that has just ended.
+        if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+      }
+    }
   };
   await start();
-  // A test process that ends early must not leave a server behind.
-  const onExit = () => void server?.kill("SIGQUIT");
-  process.once("exit", onExit);
   return {
     get port() {
       return port;
     },
     folder,
+    get pid() {
+      return server?.pid;
+    },
     url: (database) => `postgres://${USER}@127.0.0.1:${port}/${database}`,
     kill: async () => {
       const ended = server && once(server, "exit");
       send("SIGKILL");
       await ended;
-      server = undefined;
       rmSync(join(folder, "postmaster.pid"), { force: true });
     },
     pause: () => send("SIGSTOP"),
     resume: () => send("SIGCONT"),
     start,
     promote: () => run("pg_ctl", "-D", folder, "-w", "promote"),
+    stop: () => signal("SIGINT"),
     end: async () => {
-      process.off("exit", onExit);
       await signal("SIGINT");
       rmSync(base, { recursive: true, force: true });
     },
   };
 }
 
-function configure(
-  folder: string,
-  sockets: string,
-  { isDurable = false, settings = {}, access }: PostgresOptions,
-): void {
+function configure(folder: string, { isDurable = false, settings = {}, access }: PostgresOptions): void {
   const lines = {
     listen_addresses: "127.0.0.1",
-    unix_socket_directories: sockets,
     max_connections: "100",
     shared_buffers: "32MB",
     max_wal_size: "256MB",
@@ -187,12 +214,19 @@ async function launch(
   program: string,
   args: readonly string[],
   owner: ReturnType<typeof serverUser>,
+  { onLine, isDetached = false }: PostgresOptions,
 ): Promise<Launched> {
-  const server = spawn(program, args, { ...owner, stdio: ["ignore", "ignore", "pipe"], env: environment() });
+  const server = spawn(program, args, {
+    ...owner,
+    stdio: ["ignore", "ignore", "pipe"],
+    env: environment(),
+    detached: isDetached,
+  });
   const output: string[] = [];
   const { promise: ready, resolve } = Promise.withResolvers<boolean>();
   createInterface(server.stderr!).on("line", (line) => {
     if (output.length < 100) output.push(line);
+    onLine?.(line);
     if (/ready to accept (read-only )?connections/.test(line)) resolve(true);
   });
   server.once("error", (error) => {

@@ -36,6 +36,8 @@ export default async function setUp(project: TestProject): Promise<() => Promise
     return { url: server.url(name) };
   };
   const broker = createServer((_, response) => {
+    // Otherwise a file that asks much later may use the connection just as it is closed.
+    response.setHeader("connection", "close");
     newDatabase().then(
       (answer) => response.end(JSON.stringify(answer)),
       (error: unknown) => response.writeHead(500).end(String(error)),

@@ -1,15 +1,25 @@
-import type { Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { describe, expect } from "vitest";
 import { accessibilityFaults } from "./axe.ts";
 import { setTheme, WIDTHS } from "./chromium.ts";
-import { executablePath } from "./launch.ts";
+import { launchBrowser as launch, testExecutablePath } from "./launch.ts";
 
-export { launchBrowser } from "./launch.ts";
-export { openConsole, openPage, setTheme, settled, WIDTHS, type ConsolePage, type Theme } from "./chromium.ts";
+export {
+  openConsole,
+  openPage,
+  setTheme,
+  settled,
+  WIDTHS,
+  WITH_MOTION,
+  type ConsolePage,
+  type Theme,
+} from "./chromium.ts";
+
+export const launchBrowser = (): Promise<Browser> => launch(testExecutablePath);
 
 /** Tests that need a browser; where there is none, their names say so. */
 export function describeInBrowser(name: string, tests: () => void): void {
-  if (executablePath === undefined) {
+  if (testExecutablePath === undefined) {
     describe.skip(`${name} (skipped: there is no chromium; install it, or name it in CHROMIUM)`, tests);
   } else {
     // A browser on a busy machine has moments of its own: a test that fails is tried once more, with what the others left.

@@ -22,6 +22,8 @@ export interface ConsolePage {
   close(): Promise<void>;
 }
 
+export const WITH_MOTION: BrowserContextOptions = { reducedMotion: "no-preference" };
+
 /** A page of a browser in which nobody is signed in. */
 export async function openPage(browser: Browser, options: PageOptions = {}): Promise<ConsolePage> {
   const context = await browser.newContext({
@@ -29,6 +31,9 @@ export async function openPage(browser: Browser, options: PageOptions = {}): Pro
     colorScheme: options.theme ?? "dark",
     timezoneId: "Europe/Berlin",
     locale: "en-GB",
+    // The mark of a live connection moves as long as the page is open, and the CPU draws every frame of it.
+    // Tests of main paths and of loading see it move.
+    reducedMotion: "reduce",
     ...options.context,
   });
   const page = await context.newPage();

@@ -1,7 +1,7 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openTestServer, type TestServer } from "../api-server.ts";
-import { describeInBrowser, launchBrowser, openConsole, settled } from "./browser.ts";
+import { describeInBrowser, launchBrowser, openConsole, settled, WITH_MOTION } from "./browser.ts";
 
 const RULE = {
   name: "test.door",
@@ -38,7 +38,7 @@ describeInBrowser("the console and a service that changes", () => {
     let own = await openTestServer();
     await own.call("POST", "/v1/rules", { body: RULE });
     await force(own, "North");
-    const { page, close } = await openConsole(browser, own, "/alerts?group=none");
+    const { page, close } = await openConsole(browser, own, "/alerts?group=none", { context: WITH_MOTION });
     await page.getByRole("row", { name: /North/ }).waitFor();
     await live(page, "Live").waitFor();
     own = await own.restart(() => live(page, "Offline").waitFor(), { settings: { port: own.port } });

@@ -1,7 +1,7 @@
 import type { Browser, Page, Request } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { TestServer } from "../api-server.ts";
-import { describeInBrowser, launchBrowser, openConsole, settled, WIDTHS } from "./browser.ts";
+import { describeInBrowser, launchBrowser, openConsole, settled, WIDTHS, WITH_MOTION } from "./browser.ts";
 import { openDemoServer } from "./demo-server.ts";
 
 interface LayoutShift {
@@ -84,7 +84,7 @@ describeInBrowser("screens that load", () => {
   test.each(Object.entries(WIDTHS))(
     "show skeletons of their final size while answers take long, and nothing shifts when they come (%s)",
     async (_, width) => {
-      const { page, faults, close } = await openConsole(browser, server, "/settings", { width });
+      const { page, faults, close } = await openConsole(browser, server, "/settings", { width, context: WITH_MOTION });
       await settled(page);
       const answers = await holdAnswers(page);
       for (const path of paths) {

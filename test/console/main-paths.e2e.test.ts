@@ -1,7 +1,7 @@
 import type { Browser, Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { TestServer } from "../api-server.ts";
-import { describeInBrowser, launchBrowser, openConsole, settled } from "./browser.ts";
+import { describeInBrowser, launchBrowser, openConsole, settled, WITH_MOTION } from "./browser.ts";
 import { openDemoServer } from "./demo-server.ts";
 
 // The main path of a screen with the keyboard alone, and with the mouse alone. Alerts, the axis, events and rules have theirs in
@@ -37,7 +37,7 @@ describeInBrowser("main paths of the console, by keyboard alone and by mouse alo
   let faults: string[];
   beforeAll(async () => {
     [server, browser] = await Promise.all([openDemoServer({ settings: { rateLimits: false } }), launchBrowser()]);
-    ({ page, faults } = await openConsole(browser, server, "/home"));
+    ({ page, faults } = await openConsole(browser, server, "/home", { context: WITH_MOTION }));
   });
   afterAll(async () => {
     await browser?.close();

@@ -94,9 +94,12 @@ describeInBrowser("the screens of the console", () => {
     await page.getByRole("button", { name: "New key" }).click();
     await page.getByLabel("Name").fill("night shift");
     await page.getByRole("button", { name: "Create the key" }).click();
+    // The form names scopes in the same type until the answer comes.
+    await page.getByRole("button", { name: "I have copied it" }).waitFor();
     const secret = await page.getByRole("dialog").locator("code").innerText();
     expect((await server.call("GET", "/v1/alerts", { key: secret })).status).toBe(200);
     await page.getByRole("button", { name: "I have copied it" }).click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
     expect(await page.content()).not.toContain(secret);
     await page.getByRole("button", { name: "What to do with the key night shift" }).click();
     await page.getByRole("menuitem", { name: "Revoke" }).click();

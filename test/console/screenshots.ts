@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import type { Page } from "playwright-core";
 import { openTestServerIn, type TestServer } from "../api-server.ts";
 import { makeFolder, tocsinProcess } from "../tocsin.ts";
-import { openConsole, settled, type Theme } from "./chromium.ts";
+import { openConsole, settled, WITH_MOTION, type Theme } from "./chromium.ts";
 import { executablePath, launchBrowser } from "./launch.ts";
 
 // `npm run screenshots` draws every screen in both themes and three widths into screenshots/, from a demo with a fixed clock and
@@ -72,7 +72,13 @@ async function draw(): Promise<void> {
     for (const theme of ["dark", "light"] as const) {
       for (const [size, [width, height]] of Object.entries(SIZES)) {
         if (forDocs && size === "1920") continue;
-        const { page, close } = await openConsole(browser, server, "/settings", { key, theme, width, height });
+        const { page, close } = await openConsole(browser, server, "/settings", {
+          key,
+          theme,
+          width,
+          height,
+          context: WITH_MOTION,
+        });
         await page.clock.setFixedTime(now);
         for (const shot of list) {
           const isPhone = size === "390";

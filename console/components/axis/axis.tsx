@@ -51,8 +51,6 @@ export interface AxisProps {
 
 const NONE: readonly never[] = [];
 const NO_IDS: ReadonlySet<string> = new Set();
-/** Times at the edges fade rather than end in the middle of a figure. */
-const FADE = "linear-gradient(to right, transparent, black 28px, black calc(100% - 28px), transparent)";
 /** Drawn beyond each edge, as a share of the view. */
 const MARGIN = 0.5;
 
@@ -122,7 +120,7 @@ export function Axis(props: AxisProps) {
             )}
             <div
               className="absolute top-0 overflow-hidden"
-              style={{ left: sizes.left, width: plotWidth, height: sizes.ruler, maskImage: FADE }}
+              style={{ left: sizes.left, width: plotWidth, height: sizes.ruler }}
             >
               <div className="will-change-transform" style={pane}>
                 <Ruler picture={picture} ticks={ticks} height={sizes.ruler} isMini={mini} />

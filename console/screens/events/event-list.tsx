@@ -55,6 +55,8 @@ export function EventList(props: EventListProps) {
   const anchor = useRef<{ id: string; offset: number }>(undefined);
   /** The edge whose rows are on their way. */
   const awaited = useRef<ListEdge>(undefined);
+  /** The row that the list starts at as soon as the rows of its question are there. */
+  const sought = useRef<string>(undefined);
   /** The row that gets the focus as soon as it is drawn. */
   const focused = useRef<string>(undefined);
   const hover = useRef({ isOver: false, isScrolled: false });
@@ -108,12 +110,17 @@ export function EventList(props: EventListProps) {
   useEffect(() => {
     anchor.current = undefined;
     awaited.current = undefined;
-    const index = isDimmed ? -1 : rows.findIndex(({ id }) => id === named);
-    if (index < 0) scroller.current!.scrollTop = 0;
-    else list.scrollToIndex(index, { align: "center" });
+    scroller.current!.scrollTop = 0;
+    sought.current = named;
     // Only another question or link moves the list.
     // oxlint-disable-next-line react-hooks/exhaustive-deps
-  }, [question, linked, isDimmed]);
+  }, [question, linked]);
+  useEffect(() => {
+    if (isDimmed || sought.current === undefined) return;
+    const index = rows.findIndex(({ id }) => id === sought.current);
+    sought.current = undefined;
+    if (index >= 0) list.scrollToIndex(index, { align: "center" });
+  }, [rows, isDimmed, question, linked, list]);
   useEffect(() => {
     if (focused.current === undefined) return;
     const button = scroller.current!.querySelector<HTMLElement>(`[data-row="${focused.current}"]`);

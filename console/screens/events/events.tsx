@@ -234,11 +234,12 @@ export function Events() {
               </div>
             </div>
           )}
-          {linked !== undefined && !list.isPending && !list.isDimmed && (
+          {linked !== undefined && !list.isPending && (
             <LinkedEvent
               key={linked}
               id={linked}
               rows={list.rows}
+              isDimmed={list.isDimmed}
               actions={actions}
               onClose={() => setLinked(undefined)}
             />

@@ -1,26 +1,28 @@
 import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
 import { Sentence } from "../../components/entities/sentence.tsx";
 import { IconButton } from "../../components/ui/button.tsx";
 import { Failure } from "../../components/ui/states.tsx";
 import type { Event } from "../../data/client.ts";
 import { eventQuery } from "../../data/events.ts";
-import { useState } from "react";
 import { EventDetail, type FieldActions } from "./event-detail.tsx";
 
 interface LinkedEventProps {
   readonly id: string;
-  /** The rows that the list began with are there. */
   readonly rows: readonly Event[];
+  /** The rows are those of the question before. */
+  readonly isDimmed: boolean;
   readonly actions: FieldActions;
   readonly onClose: () => void;
 }
 
 /** The event that a link leads to, above the list where it is not among the first rows. */
-export function LinkedEvent({ id, rows, actions, onClose }: LinkedEventProps) {
-  // Rows come and go while the reader scrolls.
-  const [isInList] = useState(() => rows.some((row) => row.id === id));
-  const event = useQuery({ ...eventQuery(id), enabled: !isInList });
-  if (isInList) return null;
+export function LinkedEvent({ id, rows, isDimmed, actions, onClose }: LinkedEventProps) {
+  // Decided once: rows come and go while the reader scrolls and asks further questions.
+  const [isInList, setInList] = useState<boolean>();
+  if (isInList === undefined && !isDimmed) setInList(rows.some((row) => row.id === id));
+  const event = useQuery({ ...eventQuery(id), enabled: isInList === false });
+  if (isInList !== false) return null;
   if (event.error !== null) return <Failure error={event.error} />;
   if (event.data === undefined) return null;
   return (

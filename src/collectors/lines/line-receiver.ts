@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
@@ -5,7 +6,7 @@ import { Counter, type Registry } from "prom-client";
 import { endingProcess, Thread } from "../../lib/thread.ts";
 import { startOfDay } from "../../lib/time.ts";
 import type { EventDraft } from "../../model/event.ts";
-import { fromColumns, type DraftColumns } from "../formats/event-draft.ts";
+import { fromColumns } from "../formats/event-draft.ts";
 import { REFUSAL_REASONS, type ParsedFlow } from "../formats/reading.ts";
 import { CollectTally, type LineReceiverStatus } from "./line-status.ts";
 import { readTlsFiles, type TlsSettings } from "./tls-files.ts";
@@ -43,8 +44,13 @@ export interface LineReceiverOptions {
   readonly timezone: string;
   readonly registry: Registry;
   readonly log: Logger;
-  /** Stores events. The token makes it idempotent. A rejected call is retried. */
-  readonly collect: (drafts: readonly EventDraft[], token?: string, atMs?: number) => Promise<unknown>;
+  /** Stores events. The token makes it idempotent. A rejected call is retried, with the same `attemptToken`. */
+  readonly collect: (
+    drafts: readonly EventDraft[],
+    token?: string,
+    atMs?: number,
+    attemptToken?: string,
+  ) => Promise<unknown>;
   /** Adds flows that a sender reported. */
   readonly addFlows: (flows: readonly ParsedFlow[], sender: string) => Promise<unknown>;
 }
@@ -67,6 +73,8 @@ class ThreadedLineReceiver implements LineReceiver {
   readonly #options: LineReceiverOptions;
   readonly #thread: Thread<LineReceiverThreadApi>;
   readonly #stop = new AbortController();
+  /** Batches are numbered from the start of the service. */
+  readonly #run = randomUUID();
   #storing: Promise<unknown> = Promise.resolve();
   #isOpen = false;
   #lost = 0;
@@ -117,7 +125,8 @@ class ThreadedLineReceiver implements LineReceiver {
   }
 
   /** Retries until the batch is stored. Returns false if the service has to stop first. */
-  async #store({ drafts, flows, token, atMs }: PackedBatch): Promise<boolean> {
+  async #store(batch: PackedBatch): Promise<boolean> {
+    const { drafts, flows, token } = batch;
     const { addFlows, log } = this.#options;
     const flowsLeft = [...flows];
     const daysLeft = token === null ? new Set(Array.from(drafts.timesMs, startOfDay)) : new Set([undefined]);
@@ -127,7 +136,7 @@ class ThreadedLineReceiver implements LineReceiver {
           await addFlows(flowsLeft[0]!.flows, flowsLeft[0]!.sender);
           flowsLeft.shift();
         }
-        await this.#collect(drafts, daysLeft, token, atMs);
+        await this.#collect(batch, daysLeft);
         return true;
       } catch (error) {
         const events = drafts.timesMs.length;
@@ -142,18 +151,13 @@ class ThreadedLineReceiver implements LineReceiver {
   }
 
   /**
-   * Stores a batch day by day. The events of one day are stored together or not at all, so a retry covers whole days that are
-   * not stored yet. With a token the store separates the days itself. Unpacked events are not retained during the call, which
-   * saves the garbage collector from copying them.
+   * Stores a batch day by day, so that a retry covers the days that are not stored yet. With a token the store separates the days
+   * itself. Unpacked events are not retained during the call, which saves the garbage collector from copying them.
    */
-  async #collect(
-    drafts: DraftColumns,
-    daysLeft: Set<number | undefined>,
-    token: string | null,
-    atMs: number,
-  ): Promise<void> {
+  async #collect({ id, drafts, token, atMs }: PackedBatch, daysLeft: Set<number | undefined>): Promise<void> {
     for (const day of daysLeft) {
-      await this.#options.collect(fromColumns(drafts, day), token ?? undefined, atMs);
+      const attemptToken = `lines ${this.#run} ${id} ${day}`;
+      await this.#options.collect(fromColumns(drafts, day), token ?? undefined, atMs, attemptToken);
       daysLeft.delete(day);
     }
   }

@@ -4,7 +4,7 @@ import { compileCondition, type Condition } from "../../model/condition.ts";
 import type { Event } from "../../model/event.ts";
 import { EventFacts } from "./event-facts.ts";
 import { RuleMatcher } from "./rule-matcher.ts";
-import { requiredLiterals } from "./required-literals.ts";
+import { requiredLiterals } from "../../model/required-literals.ts";
 import { RulePatterns } from "./rule-patterns.ts";
 
 // Texts, patterns and globs from a few common pieces, so that they often match and more often nearly match.

@@ -9,8 +9,8 @@ import {
 } from "../../model/condition.ts";
 import { isTopField, type FieldValue } from "../../model/field.ts";
 import { globPieces } from "../../model/glob.ts";
-import { guardText } from "./guard-text.ts";
-import { requiredLiterals } from "./required-literals.ts";
+import { guardText } from "../../model/guard-text.ts";
+import { requiredLiterals } from "../../model/required-literals.ts";
 
 // The guard of a rule is a set of simple facts of which at least one holds whenever the rule holds. The matcher looks up rules
 // by these facts, so that an event only meets rules that it has something in common with. Guards ignore case; the rule

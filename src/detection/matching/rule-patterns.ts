@@ -2,7 +2,7 @@ import { Automaton, CacheMemoryLimit } from "../../model/automaton.ts";
 import { compilePattern, PATTERN_TEXT_CHARACTERS_MAX, patternSubject } from "../../model/condition.ts";
 import type { StepBudget } from "../../model/nfa.ts";
 import { patternWeight } from "../../model/pattern.ts";
-import { requiredLiterals, type LiteralAlternatives } from "./required-literals.ts";
+import { requiredLiterals, type LiteralAlternatives } from "../../model/required-literals.ts";
 
 // The patterns of all rules, and their step budgets per event. Patterns on the same field are searched together, in groups.
 // Each pattern has its own share of steps that grows with the text; neither the text nor another pattern can exhaust it.

@@ -1,3 +1,4 @@
+import type { Logger } from "pino";
 import { greatestId, idMaker, timeOfId } from "../../lib/id.ts";
 import { SerialQueue } from "../../lib/serial-queue.ts";
 import type { Severity } from "../../model/event.ts";
@@ -39,6 +40,17 @@ export interface RuleChange {
  */
 export type ChangeRules = (work: (position: string | null) => Promise<RuleChange>) => Promise<void>;
 
+/** Detection on this node, through which rules change. */
+export interface RunningDetection {
+  readonly change: ChangeRules;
+  /** Applies what other nodes changed. */
+  readonly takeOver: (work: () => Promise<RuleChange>) => Promise<void>;
+}
+
+const NO_CHANGE: RuleChange = { set: [], removed: [] };
+/** How often an edit is tried again after another node changed the same rule at the same moment. */
+const CONFLICTS_MAX = 5;
+
 export interface RuleFilter {
   readonly enabled?: boolean | undefined;
   readonly source?: string | undefined;
@@ -50,14 +62,18 @@ export interface RulebookOptions {
   readonly store: RuleStore;
   readonly builtins: readonly Rule[];
   readonly now?: () => number;
+  readonly log?: Logger | undefined;
+  /** The place after which a change applies while no detection runs on this node. */
+  readonly place?: (() => Promise<string | null>) | undefined;
 }
 
 export async function openRulebook(options: RulebookOptions): Promise<Rulebook> {
+  const version = await options.store.shared?.version();
   const stored = new Map((await options.store.list()).map((rule) => [rule.id, rule]));
   const builtins = options.builtins.map((rule) => withChanges(rule, stored.get(rule.id)));
   // Stored state of built-in rules that this version no longer has is kept.
   const own = [...stored.values()].filter(({ builtin }) => !builtin);
-  return new Rulebook(options, [...builtins, ...own]);
+  return new Rulebook(options, [...builtins, ...own], version);
 }
 
 export class Rulebook {
@@ -66,23 +82,105 @@ export class Rulebook {
   readonly #rules: Map<string, Rule>;
   readonly #nextRuleId: () => string;
   readonly #nextExceptionId: () => string;
-  /** Applies changes directly until detection runs. */
-  #change: ChangeRules = async (work) => {
-    await work(null);
-  };
+  readonly #builtins: ReadonlyMap<string, Rule>;
+  readonly #place: () => Promise<string | null>;
+  readonly #stopListening: (() => void) | undefined;
+  #detection: RunningDetection | undefined;
+  /** Of the shared rules that were taken over last. */
+  #version: number | undefined;
   readonly #turns = new SerialQueue();
 
-  constructor({ store, now = Date.now }: RulebookOptions, rules: readonly Rule[]) {
+  constructor(options: RulebookOptions, rules: readonly Rule[], version: number | undefined) {
+    const { store, builtins, now = Date.now, log, place = async () => null } = options;
     this.#store = store;
     this.#now = now;
+    this.#builtins = new Map(builtins.map((rule) => [rule.id, rule]));
+    this.#place = place;
+    this.#version = version;
+    this.#stopListening = store.shared?.onChange(() => {
+      this.refresh().catch((error: unknown) => {
+        // Detection asks before each chunk of events, and the next change or connection brings the rest.
+        log?.warn({ err: error }, "rules that another node changed cannot be read yet");
+      });
+    });
     this.#rules = new Map(rules.map((rule) => [rule.id, rule]));
     this.#nextRuleId = idMaker("rule_", now, greatestId(this.#rules.keys()));
     this.#nextExceptionId = idMaker("exc_", now);
   }
 
-  /** Routes further changes through `change`, which applies them between events. */
-  changeThrough(change: ChangeRules): void {
-    this.#change = change;
+  /** Detection begins on this node: `load` receives all rules, and changes go through it from then on. */
+  async attach(detection: RunningDetection, load: (rules: readonly Rule[]) => Promise<void>): Promise<void> {
+    await this.#turns.take(async () => {
+      await this.takeOver();
+      await load(this.all());
+      this.#detection = detection;
+    });
+  }
+
+  detach(detection: RunningDetection): void {
+    if (this.#detection === detection) this.#detection = undefined;
+  }
+
+  close(): void {
+    this.#stopListening?.();
+  }
+
+  /** True if other nodes change rules, too. */
+  get isShared(): boolean {
+    return this.#store.shared !== undefined;
+  }
+
+  /** Takes over what other nodes have changed. */
+  refresh(): Promise<void> {
+    return this.#turns.take(() => this.#catchUp());
+  }
+
+  /** What other nodes have changed, which is in force here now. Only for detection, in a turn in which it changes nothing else. */
+  async takeOver(): Promise<RuleChange> {
+    const { shared } = this.#store;
+    const version = await shared?.version();
+    if (!shared || version === this.#version) return NO_CHANGE;
+    const known = new Map(Array.from(this.#rules.values(), ({ id, revision }) => [id, revision]));
+    const { changed, removed } = await shared.changedSince(known);
+    const set = changed.flatMap((rule) => {
+      const builtin = this.#builtins.get(rule.id);
+      if (builtin) return [withChanges(builtin, rule)];
+      // State of a built-in rule that this version does not have.
+      return rule.builtin ? [] : [rule];
+    });
+    const gone = removed.filter((id) => !this.#builtins.has(id));
+    for (const rule of set) this.#rules.set(rule.id, rule);
+    for (const id of gone) this.#rules.delete(id);
+    this.#version = version;
+    return { set, removed: gone };
+  }
+
+  async #catchUp(): Promise<void> {
+    if (this.#detection) await this.#detection.takeOver(() => this.takeOver());
+    else await this.takeOver();
+  }
+
+  /** Changes rules as the store has them now. */
+  async #change(work: (position: string | null) => Promise<RuleChange>): Promise<void> {
+    if (!this.isShared) return this.#apply(work);
+    for (let conflicts = 0; ; conflicts++) {
+      await this.#catchUp();
+      try {
+        return await this.#apply(work);
+      } catch (error) {
+        const isOutdated = error instanceof RuleConflict && (await this.#isOutdated());
+        if (!isOutdated || conflicts >= CONFLICTS_MAX) throw error;
+      }
+    }
+  }
+
+  async #isOutdated(): Promise<boolean> {
+    return (await this.#store.shared?.version()) !== this.#version;
+  }
+
+  async #apply(work: (position: string | null) => Promise<RuleChange>): Promise<void> {
+    if (this.#detection) await this.#detection.change(work);
+    else await work(await this.#place());
   }
 
   all(): Rule[] {
@@ -141,6 +239,7 @@ export class Rulebook {
   ): Promise<({ readonly rule: Rule } | { readonly fault: string })[]> {
     const outcomes: ({ rule: Rule } | { fault: string })[] = [];
     await this.#edit((position) => {
+      outcomes.length = 0;
       const reserve = nameReserver(this.all().map(({ name }) => name));
       const made: Rule[] = [];
       for (const input of inputs) {
@@ -229,6 +328,7 @@ export class Rulebook {
   async addExceptions(inputs: readonly RuleExceptionInput[], author: string): Promise<string[]> {
     const faults: string[] = [];
     await this.#edit((position) => {
+      faults.length = 0;
       const changed = new Map<string, Rule>();
       for (const { ruleId, input } of inputs) {
         const rule = changed.get(ruleId) ?? this.#rules.get(ruleId);

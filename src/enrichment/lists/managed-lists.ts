@@ -1,3 +1,4 @@
+import type { Logger } from "pino";
 import { SerialQueue } from "../../lib/serial-queue.ts";
 import {
   isExpired,
@@ -13,6 +14,8 @@ import type { ListTable } from "./list-table.ts";
 import { parseList, type ParsedList } from "./parse-list.ts";
 
 // Lists that are managed by the API. All entries are in memory; a change is durable, and in force, when its call returns.
+
+const RETRY_MS = 1000;
 
 /** Thrown if a list cannot be changed as requested. */
 export class ListRefused extends Error {
@@ -52,6 +55,7 @@ export interface ManagedListsOptions {
   /** Names of the lists in files. */
   readonly fileNames: readonly string[];
   readonly now: () => number;
+  readonly log: Logger;
 }
 
 export async function openManagedLists(options: ManagedListsOptions): Promise<ManagedLists> {
@@ -68,17 +72,56 @@ export class ManagedLists {
   #lists: ReadonlyMap<string, LoadedList> = new Map();
   readonly #changes = new SerialQueue();
   #onChange: () => void = () => undefined;
+  readonly #log: Logger;
+  /** Lists that other nodes changed and this one has not read yet; undefined: all. */
+  readonly #outdated = new Set<string | undefined>();
+  readonly #stopListening: (() => void) | undefined;
+  #retry: NodeJS.Timeout | undefined;
 
-  constructor({ store, fileNames, now }: ManagedListsOptions) {
+  constructor({ store, fileNames, now, log }: ManagedListsOptions) {
     this.#store = store;
     this.#fileNames = fileNames;
     this.#now = now;
+    this.#log = log;
+    this.#stopListening = store.shared?.onChange((name) => {
+      // Changes that follow each other closely are read once.
+      const isRequested = this.#outdated.size > 0;
+      this.#outdated.add(name);
+      if (!isRequested) void this.#changes.take(() => this.#takeOver());
+    });
+  }
+
+  close(): void {
+    this.#stopListening?.();
+    clearTimeout(this.#retry);
   }
 
   async load(): Promise<void> {
-    for (const { list, entries } of await this.#store.all()) {
-      this.#keep(list, new Map(entries.map((entry) => [entry.value, entry])));
+    const stored = await this.#store.all();
+    const names = new Set(stored.map(({ list }) => list.name));
+    this.#lists = new Map([...this.#lists].filter(([name]) => names.has(name)));
+    for (const { list, entries } of stored) this.#keep(list, new Map(entries.map((entry) => [entry.value, entry])));
+  }
+
+  /** Reads what other nodes have changed. */
+  async #takeOver(): Promise<void> {
+    const names = [...this.#outdated];
+    this.#outdated.clear();
+    try {
+      if (names.includes(undefined)) await this.load();
+      else for (const name of names as string[]) await this.#takeOverList(name);
+    } catch (error) {
+      this.#outdated.add(undefined);
+      this.#log.warn({ err: error }, "lists that another node changed cannot be read yet; trying again");
+      this.#retry = setTimeout(() => void this.#changes.take(() => this.#takeOver()), RETRY_MS).unref();
     }
+    this.#onChange();
+  }
+
+  async #takeOverList(name: string): Promise<void> {
+    const stored = await this.#store.shared?.get(name);
+    if (stored) this.#keep(stored.list, new Map(stored.entries.map((entry) => [entry.value, entry])));
+    else this.#lists = new Map([...this.#lists].filter(([other]) => other !== name));
   }
 
   /** Called whenever the entries in force have changed. */

@@ -46,7 +46,7 @@ export async function openEmbeddedCases(
     alerts: {
       ...cases.alerts,
       commit: async (changes) => {
-        if (changes.detected?.fence) await leases.check(changes.detected.fence);
+        if (changes.fence) await leases.check(changes.fence);
         return cases.alerts.commit(changes);
       },
     },

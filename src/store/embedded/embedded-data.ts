@@ -19,7 +19,7 @@ import { columnsFile, eventsFolder, otherPrefixes, type Layout } from "../files/
 import { lockDataFolder, type Lock } from "./lock.ts";
 import { refuseNewerFiles } from "./newer-files.ts";
 import { Manifest } from "../sqlite/manifest.ts";
-import { PlatformWord } from "./platform-word.ts";
+import { folderPlace, folderWord, PlatformWord } from "./platform-word.ts";
 import { StorageSpaceGauge } from "./storage-space.ts";
 import { DiskSpaceProbe } from "./disk-space-probe.ts";
 import { openStateDatabase, type StateDatabase, type Used } from "../sqlite/state-database.ts";
@@ -71,15 +71,15 @@ export async function openEmbeddedData(
   position: () => Promise<string | null>,
 ): Promise<EmbeddedData> {
   const { dataDir, log } = options;
-  const { lock, flows } = await takeFolder(options, opened);
+  const { lock, flows } = await takeFolderOfData(options, opened);
   const parts = await openParts(options, opened, position);
   const { journal, columns, feed, state, manifest } = parts;
   const { platform, indexPrefix, registry, now = Date.now } = options;
-  const platformWord = new PlatformWord(state, platform);
+  const platformWord = new PlatformWord(folderWord(state), folderPlace(dataDir), platform);
   const space = new StorageSpaceGauge(dataDir);
   const diskSpace = new DiskSpaceProbe(dataDir, () => journal.lastId, now);
   const events = new EmbeddedEvents({ journal, columns, feed, state, manifest, platformWord, diskSpace });
-  await platformWord.agree(dataDir, events);
+  await platformWord.agree(events);
   const otherPrefixesFound = otherPrefixes({ dataDir, indexPrefix });
   if (otherPrefixesFound.length > 0)
     log.warn({ index_prefix: indexPrefix, others: otherPrefixesFound }, OTHER_PREFIXES);
@@ -105,6 +105,14 @@ export async function openEmbeddedData(
     registers: [registry],
     async collect() {
       this.set((await status()).oversized);
+    },
+  });
+  new Gauge({
+    name: "tocsin_columns_field_columns",
+    help: "Fields without a column of their own that were given one because they were aggregated",
+    registers: [registry],
+    async collect() {
+      this.set((await status()).fieldColumns);
     },
   });
   new Gauge({
@@ -145,13 +153,22 @@ export async function openEmbeddedData(
   };
 }
 
-/** Locks the folder and checks that no newer version has written there. Changes nothing in it before that. */
-async function takeFolder(options: EmbeddedOptions, opened: OpenedParts): Promise<{ lock: Lock; flows: FlowDatabase }> {
-  const { dataDir, indexPrefix, restMs, log, now = Date.now } = options;
+/** Locks the folder and checks that no newer version has written there. Changes nothing in it. */
+export function takeFolder(dataDir: string, opened: OpenedParts): Lock {
   makeFolder(dataDir);
   const lock = lockDataFolder(dataDir);
   opened.add(() => lock.close());
   refuseNewerFiles(dataDir);
+  return lock;
+}
+
+/** Locks the folder, and opens the flows in it: only they know whether a newer version has written them. */
+async function takeFolderOfData(
+  options: EmbeddedOptions,
+  opened: OpenedParts,
+): Promise<{ lock: Lock; flows: FlowDatabase }> {
+  const { dataDir, indexPrefix, restMs, log, now = Date.now } = options;
+  const lock = takeFolder(dataDir, opened);
   const flows = await openFlowDatabase({ dataDir, indexPrefix, idleMs: restMs, log, now });
   opened.add(() => flows.close());
   lock.sign();
@@ -243,14 +260,30 @@ async function flushColumns(columns: Thread<ColumnsApi>, feed: ColumnFeed, log: 
 }
 
 /** Drops the columns and rebuilds them from the journal. Returns the number of events. */
-export async function rebuildColumns(
-  options: EmbeddedOptions & { onProgress: (done: number, total: number) => void },
-): Promise<number> {
+export async function rebuildColumns(options: ColumnsProgress): Promise<number> {
+  const { dataDir, log } = options;
+  const opened = new OpenedParts();
+  try {
+    await takeFolderOfData(options, opened);
+    for (const suffix of ["", ".wal"]) rmSync(columnsFile(dataDir) + suffix, { force: true });
+    const total = await fillColumns(options);
+    await opened.close();
+    return total;
+  } catch (error) {
+    await opened.abandon(log);
+    throw error;
+  }
+}
+
+export interface ColumnsProgress extends EmbeddedOptions {
+  readonly onProgress: (done: number, total: number) => void;
+}
+
+/** Brings the columns up to date with the journal, in a folder that the caller holds. Returns the number of events. */
+export async function fillColumns(options: ColumnsProgress): Promise<number> {
   const { dataDir, log, onProgress } = options;
   const opened = new OpenedParts();
   try {
-    await takeFolder(options, opened);
-    for (const suffix of ["", ".wal"]) rmSync(columnsFile(dataDir) + suffix, { force: true });
     const { journal, columns } = await openParts(options, opened, async () => readPosition(dataDir));
     const total = journal.count();
     const report = async () => onProgress(await columns.call("rowsRead"), total);

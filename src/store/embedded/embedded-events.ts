@@ -25,14 +25,14 @@ import type { ColumnFeed } from "./column-feed.ts";
 import { projectionDecoder } from "../duckdb/columns/projection-decoder.ts";
 import type { ProjectedRows } from "../duckdb/columns/column-projection.ts";
 import type { ColumnsApi } from "../duckdb/columns/columns-thread.ts";
-import { readEventId } from "../files/event-id.ts";
+import { makeEventPlace, readEventId } from "../files/event-id.ts";
 import type { Journal } from "../sqlite/journal/journal.ts";
-import { arrivalOf, idOfText } from "../sqlite/journal/journal-queries.ts";
+import { idOfText } from "../sqlite/journal/arrived-row.ts";
 import { newestFirst, type ListPlace } from "../sqlite/journal/list-position.ts";
 import type { DaySpan } from "../sqlite/journal/day-search.ts";
 import { cancellable, type WithoutContext } from "../queries/queries-in-flight.ts";
 import { TimeSlices } from "../queries/time-slices.ts";
-import { FieldTally } from "./field-tally.ts";
+import { FieldTally } from "../queries/field-tally.ts";
 import type { PlatformWord } from "./platform-word.ts";
 import type { DiskSpaceProbe } from "./disk-space-probe.ts";
 import type { Manifest } from "../sqlite/manifest.ts";
@@ -65,6 +65,7 @@ export interface EventParts {
 }
 
 export class EmbeddedEvents implements EventEngine {
+  readonly storesWholeDays = true;
   readonly #journal: Journal;
   readonly #columns: Thread<ColumnsApi>;
   readonly #feed: ColumnFeed;
@@ -92,7 +93,7 @@ export class EmbeddedEvents implements EventEngine {
   }
 
   async #appendFirst(events: readonly NewEvent[]): Promise<StoredEvent[]> {
-    this.#platformWord.noteEvents(events);
+    await this.#platformWord.noteEvents(events);
     return this.#journal.append(events);
   }
 
@@ -266,7 +267,7 @@ export class EmbeddedEvents implements EventEngine {
       // Events that arrived together may belong to many days; those of one day are read together.
       const block = inOrder.slice(at, at + LAST_EVENTS).sort((a, b) => a.ts - b.ts);
       const arrivals: Arrival[] = [];
-      for await (const chunk of this.#journal.queries.chunks(block)) arrivals.push(...chunk.map(arrivalOf));
+      for await (const chunk of this.#journal.queries.arrivalsAt(block)) arrivals.push(...chunk);
       yield { arrivals: arrivals.sort((a, b) => (a.place < b.place ? -1 : 1)), isCut };
     }
   }
@@ -281,6 +282,10 @@ export class EmbeddedEvents implements EventEngine {
 
   async lastArrival(): Promise<string | null> {
     return this.#journal.lastId;
+  }
+
+  lastKnownArrival(): Promise<string | null> {
+    return this.lastArrival();
   }
 
   async *project(query: Projection & TimeRange, signal: AbortSignal): AsyncIterable<ProjectedEvents> {
@@ -331,8 +336,9 @@ export class EmbeddedEvents implements EventEngine {
 
   async #find(id: string) {
     const place = readEventId(id);
-    const row = place && (await this.#journal.queries.get(place.day, place.seq));
-    return row && idOfText(row.body) === id ? row : undefined;
+    if (!place) return undefined;
+    const row = await this.#journal.queries.get(place.day, place.seq);
+    return row && idOfText(row.body) === id ? row : this.#journal.queries.getForeign(place.day, id);
   }
 
   /** The columns find an event by its place alone, so ids that merely look like stored ones are removed first. */
@@ -344,7 +350,10 @@ export class EmbeddedEvents implements EventEngine {
     if (condition.field !== "id" || condition.operator === "exists") return condition;
     const stored = async (id: Scalar): Promise<Scalar> => {
       const spelled = condition.ignoreCase ? String(id).toLowerCase() : String(id);
-      return (await this.#find(spelled)) ? spelled : "";
+      const found = await this.#find(spelled);
+      if (!found) return "";
+      const isOwn = readEventId(spelled)?.seq === found.seq;
+      return isOwn ? spelled : makeEventPlace(0, { seq: found.seq, day: startOfDay(found.ts) });
     };
     const { value } = condition;
     return {

@@ -4,6 +4,7 @@ interface HeldLease {
   readonly holder: string | null;
   readonly epoch: number;
   readonly expiresAt: number;
+  readonly status: string | null;
 }
 
 /** The leases of the data folder. One process holds the folder, so its memory is enough. Epochs begin anew with the process. */
@@ -21,12 +22,12 @@ export function embeddedLeases(): LeaseStore {
       const isFree = !lease || lease.holder === null || lease.holder === holder || lease.expiresAt <= now();
       if (!isFree) return undefined;
       const epoch = (lease?.epoch ?? 0) + 1;
-      leases.set(name, { holder, epoch, expiresAt: now() + ttlMs });
+      leases.set(name, { holder, epoch, expiresAt: now() + ttlMs, status: null });
       return { name, holder, epoch };
     },
-    renew: async (lease, ttlMs) => {
+    renew: async (lease, ttlMs, status = null) => {
       const held = heldIn(lease);
-      if (held) leases.set(lease.name, { ...held, expiresAt: now() + ttlMs });
+      if (held) leases.set(lease.name, { ...held, expiresAt: now() + ttlMs, status });
       return held !== undefined;
     },
     release: async (lease) => {
@@ -38,8 +39,8 @@ export function embeddedLeases(): LeaseStore {
     current: async (name): Promise<LeaseState | undefined> => {
       const lease = leases.get(name);
       if (!lease || lease.holder === null) return undefined;
-      const { holder, epoch, expiresAt } = lease;
-      return { name, holder, epoch, expiresInMs: Math.max(0, Math.ceil(expiresAt - now())) };
+      const { holder, epoch, expiresAt, status } = lease;
+      return { name, holder, epoch, expiresInMs: Math.max(0, Math.ceil(expiresAt - now())), status };
     },
     check: async (fence) => {
       if (!heldIn(fence)) throw new LeaseLost(fence);

@@ -5,6 +5,7 @@ import { DAY_MS } from "../../lib/time.ts";
 // needs no index.
 
 const SEQUENCE_MAX = 2 ** 40 - 1;
+const RANDOM_VALUES = 2 ** 18;
 const PATTERN = /^evt_([0-9a-f]{12})7([0-9a-f]{3})([89ab])([0-9a-f]{15})$/;
 
 export interface EventPlace {
@@ -17,7 +18,16 @@ let headMs = -1;
 let headHigh = -1;
 let head = "";
 
-export function makeEventId(arrivedMs: number, { seq, day }: EventPlace): string {
+export function makeEventId(arrivedMs: number, place: EventPlace): string {
+  return idAt(arrivedMs, place, Math.floor(Math.random() * RANDOM_VALUES));
+}
+
+/** An id that sorts like that of an event at this place, and is that of none. */
+export function makeEventPlace(arrivedMs: number, place: EventPlace): string {
+  return idAt(arrivedMs, place, 0);
+}
+
+function idAt(arrivedMs: number, { seq, day }: EventPlace, random: number): string {
   if (seq > SEQUENCE_MAX) throw new Error("the arrival sequence is used up");
   const high = Math.floor(seq / 2 ** 28);
   // Events of a batch share the first half of their ids.
@@ -28,7 +38,7 @@ export function makeEventId(arrivedMs: number, { seq, day }: EventPlace): string
   }
   // 2 bits of variant (10), 28 of sequence, 16 of day, 18 random: 64 bits in two halves that are exact as numbers.
   const left = 0x80000000 + (seq % 2 ** 28) * 4 + Math.floor(day / DAY_MS / 2 ** 14);
-  const right = ((day / DAY_MS) % 2 ** 14) * 2 ** 18 + Math.floor(Math.random() * 2 ** 18);
+  const right = ((day / DAY_MS) % 2 ** 14) * RANDOM_VALUES + random;
   return head + left.toString(16) + right.toString(16).padStart(8, "0");
 }
 
@@ -39,6 +49,6 @@ export function readEventId(id: string): (EventPlace & { arrivedMs: number }) | 
   const left = Number.parseInt(match[3]! + match[4]!.slice(0, 7), 16) - 0x80000000;
   const right = Number.parseInt(match[4]!.slice(7), 16);
   const seq = Number.parseInt(match[2]!, 16) * 2 ** 28 + Math.floor(left / 4);
-  const day = ((left % 4) * 2 ** 14 + Math.floor(right / 2 ** 18)) * DAY_MS;
+  const day = ((left % 4) * 2 ** 14 + Math.floor(right / RANDOM_VALUES)) * DAY_MS;
   return { seq, day, arrivedMs: Number.parseInt(match[1]!, 16) };
 }

@@ -11,6 +11,7 @@ import type { Position } from "../../model/page.ts";
 import type { SortKey, TimeRange } from "../../model/query.ts";
 import type { IdentifiedDefinition, RuleDefinition } from "../../model/rule-definition.ts";
 import type { DetectionProgress } from "./detection-store.ts";
+import type { Fence } from "./lease-store.ts";
 import type { QueryContext } from "./query-context.ts";
 
 export interface AlertFilter {
@@ -127,6 +128,8 @@ export interface AlertChanges {
   readonly notifications?: readonly NewNotification[] | undefined;
   /** Stored in the same transaction, so that every event counts exactly once. */
   readonly detected?: DetectionProgress | undefined;
+  /** The lease under which the change is made. If it is over, the commit rejects with LeaseLost, and nothing changes. */
+  readonly fence?: Fence | undefined;
 }
 
 export interface AlertTotals {

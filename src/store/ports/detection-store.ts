@@ -1,5 +1,4 @@
 import type { SeenEvent } from "../../model/finding.ts";
-import type { Fence } from "./lease-store.ts";
 
 /** How far detection has come. */
 export interface DetectionProgress {
@@ -9,8 +8,6 @@ export interface DetectionProgress {
   readonly matches: readonly { readonly ruleId: string; readonly timesMs: readonly number[] }[];
   /** Last sightings of absence rules that changed. */
   readonly seen: readonly SeenRow[];
-  /** The lease of the detector. If it is over, the commit rejects with LeaseLost, and nothing changes. */
-  readonly fence?: Fence | undefined;
 }
 
 /** The last sighting of an absence rule's group. `atMs` 0: the rule no longer waits for the group. */

@@ -72,6 +72,11 @@ export interface SearchResult {
 /** The engine that holds the events. */
 export interface EventEngine {
   /**
+   * True if the events of one UTC day in one `append` are stored together or not at all. Where it is false, a rejected call may
+   * have stored some of them: whoever repeats it gives every event a token, with which `append` stores it once.
+   */
+  readonly storesWholeDays: boolean;
+  /**
    * Stores the events. Once it resolves they survive a crash and every read sees them. If it rejects, with
    * StoreUnavailable, none of them is promised. Ids are unique, and readable by `timeOfId`.
    */
@@ -121,6 +126,8 @@ export interface EventEngine {
    * resolved before the call are at this place or before it.
    */
   lastArrival(): Promise<string | null>;
+  /** The last place that `arrivals` would reach now. Events that were stored a moment ago may not have a place yet. */
+  lastKnownArrival(): Promise<string | null>;
   /** For engines that read columns fast; simulations use `scan` where it is missing. */
   project?(query: Projection & TimeRange, signal: AbortSignal): AsyncIterable<ProjectedEvents>;
   /** Removes whole UTC days that lie before this time. */

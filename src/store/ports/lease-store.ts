@@ -1,3 +1,5 @@
+import { StoreUnavailable } from "./store-errors.ts";
+
 /** The right to do something alone, such as detection, until it expires. */
 export interface Lease {
   readonly name: string;
@@ -12,13 +14,18 @@ export type Fence = Pick<Lease, "name" | "epoch">;
 export interface LeaseState extends Lease {
   /** By the clock of the store; 0 once it has expired. */
   readonly expiresInMs: number;
+  /** What the holder said when it renewed the lease last. */
+  readonly status: string | null;
 }
 
-/** Somebody else has acquired the lease, or the holder has released it: nothing was written. */
-export class LeaseLost extends Error {
+/**
+ * Somebody else has acquired the lease, or the holder has released it: nothing was written. Whoever works under a lease treats
+ * it like any store that is unavailable, until the work is stopped.
+ */
+export class LeaseLost extends StoreUnavailable {
   readonly fence: Fence;
   constructor(fence: Fence) {
-    super(`the lease ${fence.name} of epoch ${fence.epoch} is over`);
+    super("lease_lost", `the lease ${fence.name} of epoch ${fence.epoch} is over`);
     this.name = "LeaseLost";
     this.fence = fence;
   }
@@ -30,8 +37,11 @@ export interface LeaseStore {
    * another holder has it.
    */
   acquire(name: string, holder: string, ttlMs: number): Promise<Lease | undefined>;
-  /** Extends the lease from now. False if it was acquired by another or released since; an expired one is extended. */
-  renew(lease: Lease, ttlMs: number): Promise<boolean>;
+  /**
+   * Extends the lease from now, and tells others the status. False if it was acquired by another or released since; an expired
+   * one is extended.
+   */
+  renew(lease: Lease, ttlMs: number, status?: string | null): Promise<boolean>;
   /** Frees the lease at once. Does nothing if it was acquired by another since. */
   release(lease: Lease): Promise<void>;
   /** Undefined if the lease is free. */

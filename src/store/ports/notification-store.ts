@@ -58,6 +58,14 @@ export interface NotificationStore {
   beginAgain(deliveryId: string): Promise<readonly Notification[]>;
   /** Records the outcome of a message and adds to the timelines. */
   settle(deliveryId: string, outcome: Settlement, now: number, timeline: readonly NewTimelineEntry[]): Promise<void>;
+  /**
+   * Messages of a channel that were sent or given up since this time, or are still to be sent, at most RECENT_NOTIFICATIONS_MAX.
+   * Whoever goes on with the queue learns from them how many attempts were made lately.
+   */
+  recentDeliveries(
+    channel: Channel,
+    since: number,
+  ): Promise<readonly { readonly deliveryId: string; readonly settledAt: number | null }[]>;
   /** Queues messages that were being sent when the process ended again, as repeats. Returns how many. */
   recover(now: number): Promise<number>;
   /**

@@ -6,7 +6,7 @@ import type { EventEngine } from "./event-engine.ts";
 import type { ExportStore } from "./export-store.ts";
 import type { FlowEngine } from "./flow-engine.ts";
 import type { KeyStore } from "./key-store.ts";
-import type { LeaseStore } from "./lease-store.ts";
+import type { Fence, LeaseStore } from "./lease-store.ts";
 import type { ListStore } from "./list-store.ts";
 import type { NotificationStore } from "./notification-store.ts";
 import type { ReputationStore } from "./reputation-store.ts";
@@ -34,11 +34,14 @@ export interface CaseDatabase {
   readonly leases: LeaseStore;
 }
 
-/** A day that holds fewer rows than were stored. */
+/** A day that holds fewer rows than were stored, or cannot be read. */
 export interface MissingDay {
   readonly kind: "events" | "flows";
   readonly day: number;
+  /** As far as known. */
   readonly rows: number;
+  /** Why the day cannot be read. Undefined if rows of it were lost. */
+  readonly why?: string | undefined;
 }
 
 /** Room for data. */
@@ -61,6 +64,17 @@ export interface CasePart extends Omit<CaseDatabase, "retention"> {
   check(): Promise<void>;
 }
 
+/** Cases for whoever works under a lease: once it is over, every change rejects with LeaseLost, and nothing changes. */
+export type FencedCases = Pick<CasePart, "alerts" | "detection" | "notifications" | "exports" | "retention">;
+
+/** A store that several equal nodes share. What one of them does at a time is decided by leases. */
+export interface SharedStore {
+  /** The name of this node. Two nodes never have the same. */
+  readonly node: string;
+  /** The same store for whoever works under the lease, see FencedCases. Data is removed only under the lease, too. */
+  under(fence: Fence): Store;
+}
+
 /** What the engines for large data provide to the store that is composed with them. */
 export interface DataPart {
   readonly events: EventEngine;
@@ -77,6 +91,8 @@ export interface DataPart {
 export interface Store extends CaseDatabase {
   readonly events: EventEngine;
   readonly flows: FlowEngine;
+  /** Undefined if no other node uses the store. */
+  readonly shared?: SharedStore | undefined;
   /** Days in this range that lack rows: an answer over the range is incomplete. */
   missing(kind: MissingDay["kind"], range?: TimeRange): Promise<readonly MissingDay[]>;
   /** May be up to a minute old. */

@@ -1,6 +1,6 @@
-import { readFileSync } from "node:fs";
 import type { ConnectionOptions } from "node:tls";
 import type { POSTGRES_TLS_MODES } from "../../lib/postgres-url.ts";
+import { readSettingFile, settingFileFaults, type UnreadableSettingFile } from "../../lib/setting-file.ts";
 
 // The settings of connections to PostgreSQL, and the files that they name.
 
@@ -19,29 +19,12 @@ export interface PostgresSettings {
   readonly statementSeconds: number;
 }
 
-/** A setting that names a file which cannot be read. The message is for the operator. */
-export class UnreadableSettingFile extends Error {
-  readonly setting: string;
-  readonly fault: string;
-  constructor(setting: string, path: string, cause: unknown) {
-    const fault = `the file ${path} cannot be read (${(cause as NodeJS.ErrnoException).code})`;
-    super(`${setting}: ${fault}.`, { cause });
-    this.name = "UnreadableSettingFile";
-    this.setting = setting;
-    this.fault = fault;
-  }
-}
-
 /** The faults of the files that the settings name. */
 export function postgresFileFaults(settings: PostgresSettings): UnreadableSettingFile[] {
-  try {
+  return settingFileFaults(() => {
     readPassword(settings, undefined);
     readTls(settings);
-    return [];
-  } catch (error) {
-    if (error instanceof UnreadableSettingFile) return [error];
-    throw error;
-  }
+  });
 }
 
 const PASSWORD_BYTES_MAX = 4096;
@@ -63,12 +46,4 @@ export function readTls({ tls, tlsCa, tlsCertificate, tlsKey }: PostgresSettings
     ...(tlsCertificate !== null && { cert: readSettingFile("postgres.tls_certificate", tlsCertificate) }),
     ...(tlsKey !== null && { key: readSettingFile("postgres.tls_key", tlsKey) }),
   };
-}
-
-function readSettingFile(setting: string, path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    throw new UnreadableSettingFile(setting, path, error);
-  }
 }

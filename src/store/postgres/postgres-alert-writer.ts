@@ -1,6 +1,6 @@
 import { parseExact } from "../../lib/exact-json.ts";
 import type { AlertEntities } from "../../model/alert-entity.ts";
-import type { AlertSummary } from "../../model/alert.ts";
+import type { AlertSummary, TimelineEntry } from "../../model/alert.ts";
 import type { EventMark } from "../../model/finding.ts";
 import { cellsOf, hashOfTexts } from "../alert-index/alert-cells.ts";
 import type { AlertChanges, ChangedAlert } from "../ports/alert-store.ts";
@@ -9,7 +9,7 @@ import { alertTexts } from "../search/text-matcher.ts";
 import { plainText } from "./plain-text.ts";
 import { EventChanges, removeEvents } from "./postgres-alert-events.ts";
 import type { PostgresQueries } from "./postgres-database.ts";
-import { addTimelineEntries } from "./postgres-timelines.ts";
+import { addTimelineEntries, insertEntries } from "./postgres-timelines.ts";
 
 // Changes of alerts. Every function must run in a transaction, and takes the lock of the counters first: changes are made one
 // after the other, whichever process makes them.
@@ -94,6 +94,39 @@ export async function writeAlerts(
   await saveCounters(transaction, counters);
   await addTimelineEntries(transaction, timeline, new Map(Array.from(known, ([id, { seq }]) => [id, seq])));
   return [];
+}
+
+/** An alert of another store, with the number of its last change and its whole timeline. */
+export interface ImportedAlert {
+  readonly change: number;
+  /** JSON, as the events and the entries of the timeline. */
+  readonly document: string;
+  readonly events: string;
+  readonly older: readonly (readonly [at: number, id: string])[];
+  readonly timeline: readonly string[];
+}
+
+/** Adds alerts that do not exist yet. */
+export async function importAlerts(transaction: PostgresQueries, alerts: readonly ImportedAlert[]): Promise<void> {
+  const counters = await lockAlerts(transaction);
+  const events = new EventChanges();
+  const entries: { alert: number; number: number; kind: string; at: number; entry: string }[] = [];
+  const rows = alerts.map(({ change, document, events: newest, older, timeline }) => {
+    const alert = parseExact(document) as AlertSummary;
+    const relatedEvents = JSON.parse(newest) as EventMark[];
+    const olderEvents = older.map(([timestampMs, id]) => ({ id, timestampMs }));
+    const row = rowOf({ ...alert, relatedEvents, olderEvents }, undefined, counters, events);
+    for (const [place, entry] of timeline.entries()) {
+      const { kind, at } = parseExact(entry) as TimelineEntry;
+      entries.push({ alert: row.seq, number: place + 1, kind, at, entry });
+    }
+    return { ...row, change, document, events: newest };
+  });
+  await writeRows(transaction, rows);
+  await events.write(transaction);
+  await insertEntries(transaction, entries);
+  counters.change = Math.max(counters.change, ...rows.map(({ change }) => change));
+  await saveCounters(transaction, counters);
 }
 
 function rowOf(

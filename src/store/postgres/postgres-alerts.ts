@@ -9,11 +9,14 @@ import type { EventMark } from "../../model/finding.ts";
 import type { RuleDefinition } from "../../model/rule-definition.ts";
 import { alertTrends } from "../alert-index/alert-trends.ts";
 import type { AlertEventsPage, AlertEventsQuery, AlertStore, UnresolvedQuery } from "../ports/alert-store.ts";
+import type { Fence } from "../ports/lease-store.ts";
+import type { FencedCases } from "../ports/store.ts";
 import { QueryRefused, StoreUnavailable } from "../ports/store-errors.ts";
 import { plainText } from "./plain-text.ts";
 import { olderEvents } from "./postgres-alert-events.ts";
 import { loadAlertIndex, PostgresAlertIndex } from "./postgres-alert-index.ts";
 import { AlertQuestions } from "./postgres-alert-questions.ts";
+import { fencedDatabase } from "./fenced-database.ts";
 import { fillAlertEntities, removeResolvedAlerts, writeAlerts } from "./postgres-alert-writer.ts";
 import type { PostgresDatabase, PostgresQueries } from "./postgres-database.ts";
 import { PostgresDetection } from "./postgres-detection.ts";
@@ -41,6 +44,8 @@ export interface PostgresAlerts {
   readonly alerts: AlertStore;
   readonly detection: PostgresDetection;
   readonly notifications: PostgresNotifications;
+  /** The same for whoever works under the lease. */
+  under(fence: Fence): Pick<FencedCases, "alerts" | "detection" | "notifications">;
   dueAlerts(beforeMs: number): Promise<{ readonly rows: number; readonly total: number }>;
   /** Searches refused because there were too many others. */
   refused(): Promise<number>;
@@ -73,16 +78,31 @@ export async function openPostgresAlerts(options: PostgresAlertsOptions): Promis
     return turns.take(() => database.transact(work));
   };
   const columns = async () => (await index.current()).columns;
+  const removeResolved = async (ms: number, signal: AbortSignal, fence?: Fence): Promise<number> => {
+    let removed = 0;
+    for (let isLast = false; !isLast && !signal.aborted;) {
+      const batch = await change(async (transaction) => {
+        const outcome = await removeResolvedAlerts(transaction, ms);
+        if (fence) await requireEpoch(transaction, fence);
+        return outcome;
+      });
+      metrics.removed.inc(batch.removed);
+      removed += batch.removed;
+      isLast = batch.isLast;
+      if (!isLast) await sleep(REMOVAL_PAUSE_MS, undefined, { signal }).catch(() => undefined);
+    }
+    return removed;
+  };
 
   const alerts: AlertStore = {
     ...singleAlerts(database),
     commit: async (changes) => {
-      const { detected, notifications: added = [] } = changes;
+      const { detected, fence, notifications: added = [] } = changes;
       const { conflicts, evicted, refused } = await change(async (transaction) => {
         const conflicting = await writeAlerts(transaction, changes);
         if (conflicting.length > 0) return { conflicts: conflicting, evicted: 0, refused: 0 };
         // Nobody can acquire the lease from here to the end of the commit.
-        if (detected?.fence) await requireEpoch(transaction, detected.fence);
+        if (fence) await requireEpoch(transaction, fence);
         const dropped = await notifications.add(transaction, added);
         const forgotten = detected ? await detection.note(transaction, detected, now()) : 0;
         if (changes.alerts.length > 0) await changed.announce(transaction);
@@ -99,17 +119,7 @@ export async function openPostgresAlerts(options: PostgresAlertsOptions): Promis
       return conflicts;
     },
     fillEntities: (found) => change((transaction) => fillAlertEntities(transaction, found)),
-    removeResolvedBefore: async (ms, signal) => {
-      let removed = 0;
-      for (let isLast = false; !isLast && !signal.aborted;) {
-        const batch = await change((transaction) => removeResolvedAlerts(transaction, ms));
-        metrics.removed.inc(batch.removed);
-        removed += batch.removed;
-        isLast = batch.isLast;
-        if (!isLast) await sleep(REMOVAL_PAUSE_MS, undefined, { signal }).catch(() => undefined);
-      }
-      return removed;
-    },
+    removeResolvedBefore: (ms, signal) => removeResolved(ms, signal),
     list: (filter, position, sort, descending, context = {}) =>
       questions.list(filter, position, { sort, descending }, context),
     ids: (filter, limit, context = {}) => questions.ids(filter, limit, context),
@@ -125,6 +135,23 @@ export async function openPostgresAlerts(options: PostgresAlertsOptions): Promis
     alerts,
     detection,
     notifications,
+    under: (fence) => ({
+      alerts: {
+        ...alerts,
+        commit: (changes) => alerts.commit({ ...changes, fence }),
+        removeResolvedBefore: (ms, signal) => removeResolved(ms, signal, fence),
+      },
+      detection: {
+        position: () => detection.position(),
+        seen: () => detection.seen(),
+        begin: (nowMs) => detection.begin(nowMs, fence),
+      },
+      notifications: new PostgresNotifications({
+        database: fencedDatabase(database, fence),
+        queued,
+        lost: metrics.lost,
+      }),
+    }),
     dueAlerts: async (beforeMs) => {
       const [row] = await database.query<{ rows: number; total: number }>(
         "SELECT count(*) FILTER (WHERE status = 'resolved' AND resolved_at < $1) AS rows, count(*) AS total FROM alerts",

@@ -51,6 +51,11 @@ export interface PostgresQueries {
   run(text: string, values?: readonly PostgresValue[]): Promise<number>;
 }
 
+/** What stores use of the database. */
+export interface PostgresTransactions extends PostgresQueries {
+  transact<Value>(work: (transaction: PostgresQueries) => Promise<Value>, options?: TransactionOptions): Promise<Value>;
+}
+
 export interface TransactionOptions {
   readonly isolation?: "READ COMMITTED" | "REPEATABLE READ" | "SERIALIZABLE";
   /** False: a power failure may lose the change, which then costs no wait for the disk. */
@@ -76,7 +81,7 @@ export class HostClient extends Client {
 
 type PooledClient = PoolClient & HostClient;
 
-export class PostgresDatabase implements PostgresQueries {
+export class PostgresDatabase implements PostgresTransactions {
   readonly #pool: Pool;
   readonly #config: ClientConfig;
   readonly #hosts: readonly PostgresHost[];
@@ -86,6 +91,8 @@ export class PostgresDatabase implements PostgresQueries {
   /** The host that accepted writes last. */
   #hostNumber = 0;
   #isClosing = false;
+  /** A write was refused for want of room. */
+  #isFull = false;
 
   constructor({ settings, registry, log }: PostgresDatabaseOptions) {
     const address = parsePostgresUrl(settings.url);
@@ -314,7 +321,10 @@ export class PostgresDatabase implements PostgresQueries {
 
   #failed(error: unknown): unknown {
     const failure = asUnavailable(error);
-    if (failure instanceof StoreUnavailable) this.#failures.inc({ reason: failure.reason });
+    if (failure instanceof StoreUnavailable) {
+      this.#failures.inc({ reason: failure.reason });
+      if (failure.reason === "disk_full") this.#isFull = true;
+    }
     return failure;
   }
 
@@ -322,8 +332,15 @@ export class PostgresDatabase implements PostgresQueries {
   async check(): Promise<void> {
     const [row] = await this.query<{ transaction_read_only: string }>("SHOW transaction_read_only");
     if (row?.transaction_read_only !== "off") {
-      throw new StoreUnavailable("unreachable", "PostgreSQL accepts no writes");
+      const summary = "PostgreSQL accepts no writes";
+      throw new StoreUnavailable("unreachable", summary, undefined, { summary });
     }
+    if (!this.#isFull) return;
+    // Rejects as long as there is no room for a few pages.
+    await this.run(
+      `CREATE TEMP TABLE room ON COMMIT DROP AS SELECT repeat(md5(n::text), 100) FROM generate_series(1, 100) n`,
+    );
+    this.#isFull = false;
   }
 
   /** Calls in flight finish first. */

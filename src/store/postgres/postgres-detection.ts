@@ -1,8 +1,10 @@
 import { parseExact } from "../../lib/exact-json.ts";
 import type { SeenEvent } from "../../model/finding.ts";
+import type { Fence } from "../ports/lease-store.ts";
 import type { DetectionProgress, DetectionStore, Outage, SeenRow } from "../ports/detection-store.ts";
 import { plainText, textOfPlain } from "./plain-text.ts";
 import type { PostgresDatabase, PostgresQueries } from "./postgres-database.ts";
+import { requireEpoch } from "./postgres-leases.ts";
 import { MatchCounts } from "./postgres-matches.ts";
 
 // How far detection has come, when it ran, and the groups that absence rules have seen.
@@ -48,7 +50,7 @@ export class PostgresDetection implements DetectionStore {
     }));
   }
 
-  async begin(nowMs: number): Promise<Outage[]> {
+  async begin(nowMs: number, fence?: Fence): Promise<Outage[]> {
     this.#seenAtMost = undefined;
     return this.#database.transact(async (transaction) => {
       const [row] = await transaction.query<{ alive_at: number | null }>("SELECT alive_at FROM detection FOR UPDATE");
@@ -66,6 +68,7 @@ export class PostgresDetection implements DetectionStore {
         );
       }
       await transaction.run("UPDATE detection SET alive_at = $1", [nowMs]);
+      if (fence) await requireEpoch(transaction, fence);
       return transaction.query<Outage>(
         `SELECT from_ms AS "fromMs", to_ms AS "toMs" FROM detection_outages ORDER BY from_ms`,
       );

@@ -72,29 +72,22 @@ export class StandbyServer extends Error {
 export function asUnavailable(error: unknown): unknown {
   if (error instanceof StoreUnavailable) return error;
   const code = codeOf(error);
-  const options = { cause: error };
+  // None of the messages has more than its words.
+  const unavailable = (reason: StoreUnavailable["reason"], summary: string, seconds = RETRY_SECONDS) =>
+    new StoreUnavailable(reason, summary, seconds, { cause: error, summary });
   if (code === DISK_FULL || code === IO_ERROR)
-    return new StoreUnavailable(
+    return unavailable(
       "disk_full",
       "the disk of PostgreSQL is full or does not accept writes",
       DISK_FULL_RETRY_SECONDS,
-      options,
     );
-  if (isWaitedOut(error))
-    return new StoreUnavailable("queue_full", "all connections to PostgreSQL are busy", RETRY_SECONDS, options);
+  if (isWaitedOut(error)) return unavailable("queue_full", "all connections to PostgreSQL are busy");
   if (hasNoResources(error) || (error instanceof ConnectFailure && hasNoResources(error.cause)))
-    return new StoreUnavailable("queue_full", "PostgreSQL has no free connection or memory", RETRY_SECONDS, options);
+    return unavailable("queue_full", "PostgreSQL has no free connection or memory");
   if (error instanceof ConnectFailure || isConnectionUnusable(error))
-    return new StoreUnavailable(
-      "unreachable",
-      "PostgreSQL does not answer or accepts no writes",
-      RETRY_SECONDS,
-      options,
-    );
-  if (code === QUERY_CANCELED || code === LOCK_TIMEOUT)
-    return new StoreUnavailable("failed", "PostgreSQL took too long", RETRY_SECONDS, options);
-  if (retryReason(error) !== undefined)
-    return new StoreUnavailable("failed", "the change kept conflicting with others", RETRY_SECONDS, options);
+    return unavailable("unreachable", "PostgreSQL does not answer or accepts no writes");
+  if (code === QUERY_CANCELED || code === LOCK_TIMEOUT) return unavailable("failed", "PostgreSQL took too long");
+  if (retryReason(error) !== undefined) return unavailable("failed", "the change kept conflicting with others");
   return error;
 }
 

@@ -1,8 +1,9 @@
 import { knownPlan, knownScopes, type ApiKey } from "../../model/key.ts";
-import type { KeyStore, KeyUsage } from "../ports/key-store.ts";
+import type { KeyStore, KeyUsage, SharedUsage } from "../ports/key-store.ts";
 import { ALL, NoticedCache } from "./noticed-cache.ts";
 import type { PostgresDatabase, PostgresQueries } from "./postgres-database.ts";
 import type { PostgresListener } from "./postgres-listener.ts";
+import { sharedUsage } from "./postgres-usage.ts";
 
 export const KEYS_SCHEMA = `
 CREATE TABLE keys(id text COLLATE "C" PRIMARY KEY, name text NOT NULL, scopes text NOT NULL, plan text NOT NULL,
@@ -12,6 +13,9 @@ CREATE TABLE previous_secrets(key_id text COLLATE "C" NOT NULL REFERENCES keys O
 CREATE TABLE usage(key_id text COLLATE "C" PRIMARY KEY, last_used_at int8 NOT NULL, day int8 NOT NULL, day_count int8 NOT NULL,
   minute_ends_at int8 NOT NULL, minute_count int8 NOT NULL);
 `;
+
+/** What the last `take` of the key was granted, for its RETURNING. */
+export const KEY_GRANTS_SCHEMA = "ALTER TABLE usage ADD COLUMN granted int8 NOT NULL DEFAULT 0;";
 
 const CACHED_MAX = 10_000;
 
@@ -35,11 +39,13 @@ export class PostgresKeys implements KeyStore {
   readonly #cache: NoticedCache<ApiKey>;
   /** Sessions end with their key. */
   readonly #forgetSessions: () => void;
+  readonly shared: SharedUsage;
 
   constructor(database: PostgresDatabase, listener: PostgresListener, forgetSessions: () => void) {
     this.#database = database;
     this.#cache = new NoticedCache(listener, "tocsin_keys", CACHED_MAX);
     this.#forgetSessions = forgetSessions;
+    this.shared = sharedUsage(database, listener);
   }
 
   find(id: string): Promise<ApiKey | undefined> {

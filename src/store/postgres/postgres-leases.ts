@@ -10,6 +10,8 @@ CREATE TABLE leases(name text COLLATE "C" PRIMARY KEY, holder text, epoch int8 N
   expires_at timestamptz NOT NULL);
 `;
 
+export const LEASE_STATUS_SCHEMA = "ALTER TABLE leases ADD COLUMN status text;";
+
 /** The time to live in milliseconds is the third parameter. */
 const EXPIRY = "clock_timestamp() + $3 * interval '1 millisecond'";
 /**
@@ -24,17 +26,17 @@ export function postgresLeases(database: PostgresDatabase, listener: PostgresLis
     acquire: async (name, holder, ttlMs): Promise<Lease | undefined> => {
       const [row] = await database.query<{ epoch: number }>(
         `INSERT INTO leases(name, holder, ttl_ms, epoch, expires_at) VALUES ($1, $2, $3::int8, 1, ${EXPIRY})
-         ON CONFLICT (name) DO UPDATE SET holder = $2, ttl_ms = $3, epoch = leases.epoch + 1, expires_at = ${EXPIRY}
+         ON CONFLICT (name) DO UPDATE SET holder = $2, ttl_ms = $3, epoch = leases.epoch + 1, expires_at = ${EXPIRY}, status = NULL
          WHERE leases.holder IS NULL OR leases.holder = $2 OR ${IS_OVER}
          RETURNING epoch`,
         [name, holder, ttlMs],
       );
       return row && { name, holder, epoch: row.epoch };
     },
-    renew: async ({ name, epoch }, ttlMs) => {
+    renew: async ({ name, epoch }, ttlMs, status = null) => {
       const rows = await database.run(
-        `UPDATE leases SET ttl_ms = $3::int8, expires_at = ${EXPIRY} WHERE name = $1 AND epoch = $2 AND holder IS NOT NULL`,
-        [name, epoch, ttlMs],
+        `UPDATE leases SET ttl_ms = $3::int8, expires_at = ${EXPIRY}, status = $4 WHERE name = $1 AND epoch = $2 AND holder IS NOT NULL`,
+        [name, epoch, ttlMs, status],
       );
       return rows > 0;
     },
@@ -47,7 +49,7 @@ export function postgresLeases(database: PostgresDatabase, listener: PostgresLis
     },
     current: async (name): Promise<LeaseState | undefined> => {
       const [row] = await database.query<LeaseState>(
-        `SELECT name, holder, epoch, CASE WHEN ${IS_OVER} THEN 0
+        `SELECT name, holder, epoch, status, CASE WHEN ${IS_OVER} THEN 0
            ELSE ceil(extract(epoch FROM expires_at - clock_timestamp()) * 1000) END::float8 AS "expiresInMs"
          FROM leases WHERE name = $1 AND holder IS NOT NULL`,
         [name],

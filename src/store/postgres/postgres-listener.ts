@@ -12,6 +12,10 @@ const PING_MS = 300;
 const CURRENT_MS_MAX = 900;
 /** A server that does not answer for so long is given up: it may be paused, and its connection never break. */
 const ANSWER_MS_MAX = 3000;
+/** Clocks are compared only by answers that came this quickly. */
+const CLOCK_MS_MAX = 500;
+/** Clocks that differ by less are as good as equal. */
+const CLOCK_SKEW_MS = 1000;
 const RECONNECT_MS = 100;
 const RECONNECT_MS_MAX = 2000;
 
@@ -22,6 +26,11 @@ export const CHANNELS_LISTENED = [
   "tocsin_leases",
   "tocsin_alerts",
   "tocsin_notifications",
+  "tocsin_arrivals",
+  "tocsin_rules",
+  "tocsin_lists",
+  "tocsin_exports",
+  "tocsin_analysis",
 ] as const;
 export type NoticeChannel = (typeof CHANNELS_LISTENED)[number];
 
@@ -43,6 +52,7 @@ export class PostgresListener {
   /** When the ping was sent that was answered last. */
   #confirmedAt = -Infinity;
   #running: Promise<void> | undefined;
+  #clockOffsetMs = 0;
 
   constructor({ database, registry, log }: PostgresListenerOptions) {
     this.#database = database;
@@ -66,6 +76,11 @@ export class PostgresListener {
   /** True if every change that was committed more than a second ago has been announced here. */
   get isCurrent(): boolean {
     return this.#client !== undefined && performance.now() - this.#confirmedAt < CURRENT_MS_MAX;
+  }
+
+  /** How far the clock of the server is ahead of this one; 0 within a second. */
+  get clockOffsetMs(): number {
+    return this.#clockOffsetMs;
   }
 
   /** Calls the handler with each notice of the channel. Returns a function that removes it. */
@@ -150,12 +165,21 @@ export class PostgresListener {
       const sentAt = performance.now();
       const late = setTimeout(() => breakOff(client), ANSWER_MS_MAX);
       try {
-        await client.query("SELECT 1");
+        const { rows } = await client.query<{ ms: number }>(
+          "SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS ms",
+        );
+        this.#compareClocks(rows[0]!.ms, performance.now() - sentAt);
       } finally {
         clearTimeout(late);
       }
       this.#confirmedAt = sentAt;
     }
+  }
+
+  #compareClocks(serverMs: number, tookMs: number): void {
+    if (tookMs > CLOCK_MS_MAX) return;
+    const offsetMs = serverMs - (Date.now() - tookMs / 2);
+    this.#clockOffsetMs = Math.abs(offsetMs) <= CLOCK_SKEW_MS ? 0 : Math.round(offsetMs);
   }
 
   #lost(client: HostClient, error: unknown): void {

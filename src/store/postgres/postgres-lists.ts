@@ -1,6 +1,8 @@
+import { randomUUID } from "node:crypto";
 import type { ListEntry, WatchList } from "../../model/watch-list.ts";
 import type { ListStore, StoredList } from "../ports/list-store.ts";
-import type { PostgresDatabase } from "./postgres-database.ts";
+import type { PostgresDatabase, PostgresQueries } from "./postgres-database.ts";
+import type { PostgresListener } from "./postgres-listener.ts";
 
 export const POSTGRES_LISTS_SCHEMA = `
 CREATE TABLE lists(name text COLLATE "C" PRIMARY KEY, document text NOT NULL);
@@ -13,23 +15,49 @@ interface DocumentRow {
   readonly document: string;
 }
 
-export function postgresLists(database: PostgresDatabase): ListStore {
+const CHANNEL = "tocsin_lists";
+
+export function postgresLists(database: PostgresDatabase, listener: PostgresListener): ListStore {
+  /** Precedes the name in notices of this process. */
+  const self = `${randomUUID()}/`;
+  const announce = async (transaction: PostgresQueries, name: string) => {
+    await transaction.query("SELECT pg_notify($1, $2)", [CHANNEL, `${self}${name}`]);
+  };
+  const read = (where: (column: string) => string, values: readonly string[]) =>
+    database.transact(
+      async (transaction) => {
+        const lists = await transaction.query<DocumentRow>(
+          `SELECT name, document FROM lists ${where("name")} ORDER BY name`,
+          values,
+        );
+        const entries = await transaction.query<DocumentRow>(
+          `SELECT list AS name, document FROM list_entries ${where("list")} ORDER BY list, value`,
+          values,
+        );
+        const byList = Map.groupBy(entries, ({ name }) => name);
+        return lists.map(({ name, document }): StoredList => ({
+          list: JSON.parse(document) as WatchList,
+          entries: (byList.get(name) ?? []).map((row) => JSON.parse(row.document) as ListEntry),
+        }));
+      },
+      { isolation: "REPEATABLE READ" },
+    );
   return {
-    all: () =>
-      database.transact(
-        async (transaction) => {
-          const lists = await transaction.query<DocumentRow>("SELECT name, document FROM lists ORDER BY name");
-          const entries = await transaction.query<DocumentRow>(
-            "SELECT list AS name, document FROM list_entries ORDER BY list, value",
-          );
-          const byList = Map.groupBy(entries, ({ name }) => name);
-          return lists.map(({ name, document }): StoredList => ({
-            list: JSON.parse(document) as WatchList,
-            entries: (byList.get(name) ?? []).map((row) => JSON.parse(row.document) as ListEntry),
-          }));
-        },
-        { isolation: "REPEATABLE READ" },
-      ),
+    shared: {
+      get: async (name) => (await read((column) => `WHERE ${column} = $1`, [name]))[0],
+      onChange: (heard) => {
+        const removals = [
+          listener.on(CHANNEL, (notice) => {
+            if (!notice.startsWith(self)) heard(notice.slice(notice.indexOf("/") + 1));
+          }),
+          listener.onReturn(() => heard(undefined)),
+        ];
+        return () => {
+          for (const remove of removals) remove();
+        };
+      },
+    },
+    all: () => read(() => "", []),
     put: (list, { isReplacement = false, set = [], removed = [] }) =>
       database.transact(async (transaction) => {
         // Locks the list until the end, so that changes of one list follow each other.
@@ -46,9 +74,12 @@ export function postgresLists(database: PostgresDatabase): ListStore {
            ON CONFLICT (list, value) DO UPDATE SET document = excluded.document`,
           [list.name, [...byValue.keys()], [...byValue.values()]],
         );
+        await announce(transaction, list.name);
       }),
-    remove: async (name) => {
-      await database.run("DELETE FROM lists WHERE name = $1", [name]);
-    },
+    remove: (name) =>
+      database.transact(async (transaction) => {
+        await transaction.run("DELETE FROM lists WHERE name = $1", [name]);
+        await announce(transaction, name);
+      }),
   };
 }

@@ -13,7 +13,7 @@ import {
 } from "../ports/notification-store.ts";
 import { QueryRefused } from "../ports/store-errors.ts";
 import { plainText, textOfPlain } from "./plain-text.ts";
-import type { PostgresDatabase, PostgresQueries, PostgresValue } from "./postgres-database.ts";
+import type { PostgresQueries, PostgresTransactions, PostgresValue } from "./postgres-database.ts";
 import type { NoticedListeners } from "./postgres-notices.ts";
 import { addTimelineEntries } from "./postgres-timelines.ts";
 
@@ -54,7 +54,7 @@ interface StoredNotification {
 }
 
 export interface PostgresNotificationsOptions {
-  readonly database: PostgresDatabase;
+  readonly database: PostgresTransactions;
   readonly queued: NoticedListeners;
   /** Counts notifications that were dropped or forgotten. */
   readonly lost: Counter<"reason">;
@@ -62,7 +62,7 @@ export interface PostgresNotificationsOptions {
 }
 
 export class PostgresNotifications implements NotificationStore {
-  readonly #database: PostgresDatabase;
+  readonly #database: PostgresTransactions;
   readonly #queued: NoticedListeners;
   readonly #lost: Counter<"reason">;
   readonly #limits: typeof NOTIFICATION_LIMITS;
@@ -182,7 +182,7 @@ export class PostgresNotifications implements NotificationStore {
 
   /** Of several processes that ask at once, each gets other notifications. */
   async begin(channel: Channel, deliveryId: string, limit: number): Promise<readonly Notification[]> {
-    const rows = await this.#database.query<StoredNotification>(
+    const rows = await this.#update(
       `UPDATE notifications SET status = 'sending', delivery = $1, attempts = attempts + 1, due_at = NULL WHERE seq IN
          (SELECT seq FROM notifications WHERE channel = $2 AND status = 'waiting' AND delivery IS NULL
           ORDER BY queued_at, seq LIMIT $3 FOR UPDATE SKIP LOCKED)
@@ -194,7 +194,7 @@ export class PostgresNotifications implements NotificationStore {
 
   /** Of several processes that ask at once, one gets the message. */
   async beginAgain(deliveryId: string): Promise<readonly Notification[]> {
-    const rows = await this.#database.query<StoredNotification>(
+    const rows = await this.#update(
       `UPDATE notifications SET status = 'sending', attempts = attempts + 1, due_at = NULL
        WHERE delivery = $1 AND status = 'waiting' RETURNING *`,
       [plainText(deliveryId)],
@@ -234,12 +234,20 @@ export class PostgresNotifications implements NotificationStore {
   }
 
   async recover(now: number): Promise<number> {
-    const rows = await this.#database.query<{ delivery: string }>(
-      `WITH recovered AS (UPDATE notifications SET status = 'waiting', is_repeat = true, due_at = $1 WHERE status = 'sending'
-         RETURNING delivery) SELECT DISTINCT delivery FROM recovered`,
+    const rows = await this.#update(
+      "UPDATE notifications SET status = 'waiting', is_repeat = true, due_at = $1 WHERE status = 'sending' RETURNING *",
       [now],
     );
-    return rows.length;
+    return new Set(rows.map(({ delivery }) => delivery)).size;
+  }
+
+  async recentDeliveries(channel: Channel, since: number) {
+    const rows = await this.#database.query<{ delivery: string; settled: number | null }>(
+      `SELECT delivery, max(settled_at) AS settled FROM notifications WHERE channel = $1 AND delivery IS NOT NULL
+         AND (status NOT IN ('sent', 'dead') OR settled_at >= $2) GROUP BY delivery ORDER BY delivery DESC LIMIT ${RECENT_NOTIFICATIONS_MAX}`,
+      [channel, since],
+    );
+    return rows.map(({ delivery, settled }) => ({ deliveryId: textOfPlain(delivery), settledAt: settled }));
   }
 
   async resend(which: { readonly id: string } | { readonly channel: Channel }, now: number): Promise<number> {
@@ -271,6 +279,11 @@ export class PostgresNotifications implements NotificationStore {
 
   onQueued(listener: () => void): () => void {
     return this.#queued.add(listener);
+  }
+
+  /** In a transaction, because a fenced database checks the lease at the end of one. */
+  #update(text: string, values: readonly PostgresValue[]): Promise<StoredNotification[]> {
+    return this.#database.transact((transaction) => transaction.query<StoredNotification>(text, values));
   }
 }
 

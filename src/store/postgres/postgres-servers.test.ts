@@ -61,7 +61,7 @@ describeWithPostgres("servers of PostgreSQL", () => {
     await primary.kill();
     await expect(cases.exports.put({ id: "exp_2" } as never)).rejects.toMatchObject({ name: "StoreUnavailable" });
     await expect(database.check()).rejects.toMatchObject({ reason: "unreachable" });
-    standby.promote();
+    await standby.promote();
     await expect.poll(() => cases.exports.put({ id: "exp_3" } as never).then(() => true)).toBe(true);
     const ids = (await cases.exports.list()).map(({ id }) => id);
     expect(ids).toEqual(["exp_1", "exp_3"]);

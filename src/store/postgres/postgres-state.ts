@@ -1,11 +1,14 @@
 import { parseExact } from "../../lib/exact-json.ts";
 import type { JsonObject } from "../../model/event.ts";
 import type { ExportJob } from "../../model/export.ts";
-import type { AnalysisStore } from "../ports/analysis-store.ts";
+import type { AnalysisRequest, AnalysisStore } from "../ports/analysis-store.ts";
 import type { ExportStore } from "../ports/export-store.ts";
+import type { PlatformWordStore } from "../ports/platform-word-store.ts";
 import type { ReputationStore } from "../ports/reputation-store.ts";
 import type { RetentionNotes, RetentionStore } from "../ports/retention-store.ts";
-import type { PostgresDatabase } from "./postgres-database.ts";
+import type { PostgresDatabase, PostgresTransactions } from "./postgres-database.ts";
+import type { PostgresListener } from "./postgres-listener.ts";
+import type { NoticedListeners } from "./postgres-notices.ts";
 
 // Small tables: exports, reputations, the token budget of analysis, notes of retention.
 
@@ -19,7 +22,15 @@ CREATE TABLE facts(name text COLLATE "C" PRIMARY KEY, value int8 NOT NULL);
 CREATE TABLE words(name text COLLATE "C" PRIMARY KEY, value text NOT NULL);
 `;
 
-export function postgresExports(database: PostgresDatabase): ExportStore {
+export function postgresExports(database: PostgresTransactions, changed: NoticedListeners): ExportStore {
+  const change = async (text: string, values: readonly string[]): Promise<number> => {
+    const rows = await database.transact(async (transaction) => {
+      await changed.announce(transaction);
+      return transaction.run(text, values);
+    });
+    changed.notify();
+    return rows;
+  };
   return {
     list: async () => {
       const rows = await database.query<{ job: string }>("SELECT job FROM exports ORDER BY id");
@@ -30,19 +41,40 @@ export function postgresExports(database: PostgresDatabase): ExportStore {
       return row && (parseExact(row.job) as ExportJob);
     },
     put: async (job) => {
-      await database.run("INSERT INTO exports(id, job) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET job = $2", [
+      await change("INSERT INTO exports(id, job) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET job = $2", [
         job.id,
         JSON.stringify(job),
       ]);
     },
+    update: async (job) =>
+      (await change("UPDATE exports SET job = $2 WHERE id = $1", [job.id, JSON.stringify(job)])) > 0,
     remove: async (id) => {
-      await database.run("DELETE FROM exports WHERE id = $1", [id]);
+      await change("DELETE FROM exports WHERE id = $1", [id]);
     },
+    onChange: (heard) => changed.add(heard),
   };
 }
 
 export function postgresReputations(database: PostgresDatabase): ReputationStore {
   return {
+    shared: {
+      find: async (address, sinceMs) => {
+        const [row] = await database.query<{ checkedAt: number; report: string }>(
+          `SELECT checked_at AS "checkedAt", report FROM reputations WHERE address = $1 AND checked_at >= $2`,
+          [address, sinceMs],
+        );
+        return row && { address, checkedAt: row.checkedAt, report: parseExact(row.report) as JsonObject };
+      },
+      reserve: async (day, max) => {
+        if (max < 1) return undefined;
+        const [row] = await database.query<{ count: number }>(
+          `INSERT INTO lookups(day, count) VALUES ($1, 1)
+           ON CONFLICT (day) DO UPDATE SET count = lookups.count + 1 WHERE lookups.count < $2 RETURNING count`,
+          [day, max],
+        );
+        return row?.count;
+      },
+    },
     since: async (ms, limit) => {
       const rows = await database.query<{ address: string; checkedAt: number; report: string }>(
         `SELECT address, checked_at AS "checkedAt", report FROM reputations WHERE checked_at >= $1
@@ -85,8 +117,22 @@ export function postgresReputations(database: PostgresDatabase): ReputationStore
   };
 }
 
-export function postgresAnalysis(database: PostgresDatabase): AnalysisStore {
+export function postgresAnalysis(database: PostgresDatabase, listener: PostgresListener): AnalysisStore {
   return {
+    requests: {
+      send: async (request) => {
+        await database.query("SELECT pg_notify('tocsin_analysis', $1)", [JSON.stringify(request)]);
+      },
+      listen: (heard) => {
+        const removals = [
+          listener.on("tocsin_analysis", (text) => heard(JSON.parse(text) as AnalysisRequest)),
+          listener.onReturn(() => heard(undefined)),
+        ];
+        return () => {
+          for (const remove of removals) remove();
+        };
+      },
+    },
     tokensUsed: async (month) => {
       const [row] = await database.query<{ used: number }>("SELECT used FROM tokens WHERE month = $1", [month]);
       return row?.used ?? 0;
@@ -109,7 +155,25 @@ export function postgresAnalysis(database: PostgresDatabase): AnalysisStore {
   };
 }
 
-export function postgresRetention(database: PostgresDatabase): Pick<RetentionStore, "notes" | "save"> {
+export function postgresPlatformWord(database: PostgresDatabase): PlatformWordStore {
+  const read = async () => {
+    const [row] = await database.query<{ value: string }>("SELECT value FROM words WHERE name = 'platform'");
+    return row?.value;
+  };
+  return {
+    read,
+    keep: async (word) => {
+      await database.run(
+        `INSERT INTO words(name, value) VALUES ('platform', $1)
+         ON CONFLICT (name) DO UPDATE SET value = $1 WHERE words.value = ''`,
+        [word],
+      );
+      return (await read())!;
+    },
+  };
+}
+
+export function postgresRetention(database: PostgresTransactions): Pick<RetentionStore, "notes" | "save"> {
   return {
     notes: async (): Promise<RetentionNotes> => {
       const rows = await database.query<{ name: string; value: number }>(

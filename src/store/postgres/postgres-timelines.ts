@@ -49,12 +49,21 @@ export async function addTimelineEntries(
     const { kind, at } = next;
     written.set(`${alert} ${number}`, { alert, number, kind, at, entry: JSON.stringify(next) });
   }
+  await insertEntries(transaction, [...written.values()]);
+}
+
+/** Must run in a transaction. Entries with the same number are replaced. */
+export async function insertEntries(
+  transaction: PostgresQueries,
+  entries: readonly { alert: number; number: number; kind: string; at: number; entry: string }[],
+): Promise<void> {
+  if (entries.length === 0) return;
   await transaction.run(
     `INSERT INTO alert_timeline(alert, number, kind, at, entry)
      SELECT alert, number, kind, at, entry
      FROM json_to_recordset($1::json) AS given(alert int8, number int8, kind text, at int8, entry text)
      ON CONFLICT (alert, number) DO UPDATE SET kind = excluded.kind, at = excluded.at, entry = excluded.entry`,
-    [JSON.stringify([...written.values()])],
+    [JSON.stringify(entries)],
   );
 }
 

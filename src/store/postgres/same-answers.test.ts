@@ -11,7 +11,7 @@ import { SCOPES, type ApiKey } from "../../model/key.ts";
 import type { ListEntry } from "../../model/watch-list.ts";
 import type { SavedView } from "../../model/view.ts";
 import { openEmbeddedCases } from "../embedded/embedded-cases.ts";
-import { PlatformWord } from "../embedded/platform-word.ts";
+import { folderPlace, folderWord, PlatformWord } from "../embedded/platform-word.ts";
 import { openStateDatabase } from "../sqlite/state-database.ts";
 import { openPostgresCases, type PostgresCases } from "./postgres-cases.ts";
 import { postgresSettings } from "./postgres-store.fixture.ts";
@@ -219,7 +219,7 @@ describeWithPostgres("SQLite and PostgreSQL", () => {
       const state = await openStateDatabase({ dataDir: folder, indexPrefix: "tocsin" });
       opened.add(() => state.close());
       const options = { dataDir: folder, registry: new Registry(), log, now: Date.now };
-      const platformWord = new PlatformWord(state, "platform");
+      const platformWord = new PlatformWord(folderWord(state), folderPlace("folder"), "platform");
       const sqlite = await openEmbeddedCases(options, { state, platformWord, hasEvents: false }, opened);
       // Each run goes on with what the last one left, on both sides. So nothing is shrunk.
       const property = fc.asyncProperty(fc.array(operation, { minLength: 5, maxLength: 25 }), async (operations) => {

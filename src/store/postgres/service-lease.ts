@@ -5,6 +5,8 @@ import type { Lease, LeaseStore } from "../ports/lease-store.ts";
 // One service at a time works on a database: its events are in a data folder that the others do not have.
 
 const NAME = "service";
+/** Every service of several nodes has somebody in this role. */
+const NODES_ROLE = "detector";
 const TTL_MS = 15_000;
 const RENEW_MS = 3000;
 /** How often a start looks whether the service before it is gone. */
@@ -17,6 +19,12 @@ export class DatabaseInUse extends Error {
     );
     this.name = "DatabaseInUse";
   }
+}
+
+/** Rejects with DatabaseInUse if nodes that share their store, or a service with a data folder, work on the database. */
+export async function refuseOthers(leases: LeaseStore, kind: "nodes" | "service"): Promise<void> {
+  const current = await leases.current(kind === "nodes" ? NODES_ROLE : NAME);
+  if (current && current.expiresInMs > 0) throw new DatabaseInUse(current.holder);
 }
 
 export interface ServiceLeaseOptions {
@@ -62,6 +70,25 @@ export async function holdServiceLease(options: ServiceLeaseOptions): Promise<Se
       await leases.release(lease);
     },
   };
+}
+
+/**
+ * Rejects with DatabaseInUse as soon as another service, or a node of one, is seen to live; waits while it may have ended without a
+ * word.
+ */
+export async function refuseLivingService(leases: LeaseStore, holder: string): Promise<void> {
+  for (const name of [NAME, NODES_ROLE]) await refuseLivingHolder(leases, name, holder);
+}
+
+async function refuseLivingHolder(leases: LeaseStore, name: string, holder: string): Promise<void> {
+  let before = Infinity;
+  for (;;) {
+    const current = await leases.current(name);
+    if (current === undefined || current.holder === holder || current.expiresInMs <= 0) return;
+    if (current.expiresInMs > before) throw new DatabaseInUse(current.holder);
+    before = current.expiresInMs;
+    await sleep(LOOK_MS);
+  }
 }
 
 async function acquire({ leases, holder, log }: ServiceLeaseOptions, ttlMs: number): Promise<Lease> {

@@ -30,9 +30,8 @@ describeWithPostgres("alerts of nodes that share PostgreSQL", () => {
 
   beforeAll(async () => {
     const settings = postgresSettings(await testDatabase());
-    [here, there] = (await Promise.all(
-      [1, 2].map(() => openAllPostgresCases({ settings, registry: new Registry(), log }, opened)),
-    )) as [CasePart, CasePart];
+    const open = () => openAllPostgresCases({ settings, registry: new Registry(), log }, opened);
+    [here, there] = await Promise.all([open(), open()]);
     database = new PostgresDatabase({ settings, registry: new Registry(), log });
     opened.add(() => database.close());
   });
@@ -89,7 +88,7 @@ describeWithPostgres("alerts of nodes that share PostgreSQL", () => {
       changes = [];
       await database.query(
         `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-         WHERE datname = current_database() AND (query LIKE 'LISTEN%' OR query = 'SELECT 1')`,
+         WHERE datname = current_database() AND (query LIKE 'LISTEN%' OR query LIKE 'SELECT extract(epoch%')`,
       );
       await commit(here, newAlert());
       const last = await here.alerts.lastChange();
@@ -249,8 +248,9 @@ describeWithPostgres("alerts of nodes that share PostgreSQL", () => {
   test("a detector whose lease is over commits nothing", async () => {
     const lease = (await here.leases.acquire("detector", "here", 600_000))!;
     const alert = newAlert();
-    const detected = (upTo: string, fence = lease) => ({ upTo, matches: [], seen: [], fence });
-    expect(await here.alerts.commit({ alerts: [alert], timeline: [], detected: detected("evt_a") })).toEqual([]);
+    const detected = (upTo: string) => ({ upTo, matches: [], seen: [] });
+    const commit = { alerts: [alert], timeline: [], detected: detected("evt_a"), fence: lease };
+    expect(await here.alerts.commit(commit)).toEqual([]);
     await here.leases.release(lease);
     const next = (await there.leases.acquire("detector", "there", 600_000))!;
     const change = await there.alerts.lastChange();
@@ -259,11 +259,13 @@ describeWithPostgres("alerts of nodes that share PostgreSQL", () => {
       timeline: [],
       notifications: [notificationOf(alert)],
       detected: detected("evt_late"),
+      fence: lease,
     });
     await expect(late).rejects.toBeInstanceOf(LeaseLost);
     expect(await there.alerts.getMany([alert.id, "alt_late"])).toEqual([summaryOf(alert), null]);
     expect([await there.alerts.lastChange(), await there.detection.position()]).toEqual([change, "evt_a"]);
-    expect(await there.alerts.commit({ alerts: [], timeline: [], detected: detected("evt_b", next) })).toEqual([]);
+    const later = { alerts: [], timeline: [], detected: detected("evt_b"), fence: next };
+    expect(await there.alerts.commit(later)).toEqual([]);
     expect(await here.detection.position()).toBe("evt_b");
   });
 });

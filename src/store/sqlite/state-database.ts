@@ -74,9 +74,9 @@ export class StateDatabase {
     return this.#identity.faults;
   }
 
-  /** Returns once the write survives a power failure; otherwise throws. */
-  #runDurably(sql: string, ...values: (string | number)[]): void {
-    writing(() => this.#identity.during(() => this.#db.prepare(sql).run(...values)));
+  /** Returns the number of changed rows once the write survives a power failure; otherwise throws. */
+  #runDurably(sql: string, ...values: (string | number)[]): number {
+    return writing(() => this.#identity.during(() => Number(this.#db.prepare(sql).run(...values).changes)));
   }
 
   /** The last used sequence number and time of arrival, including those of events that retention removed. */
@@ -176,8 +176,9 @@ export class StateDatabase {
       return row && (parseExact(row.job) as ExportJob);
     },
     put: async (job) =>
-      this.#runDurably("INSERT OR REPLACE INTO exports(id, job) VALUES (?, ?)", job.id, JSON.stringify(job)),
-    remove: async (id) => this.#runDurably("DELETE FROM exports WHERE id = ?", id),
+      void this.#runDurably("INSERT OR REPLACE INTO exports(id, job) VALUES (?, ?)", job.id, JSON.stringify(job)),
+    update: async (job) => this.#runDurably("UPDATE exports SET job = ? WHERE id = ?", JSON.stringify(job), job.id) > 0,
+    remove: async (id) => void this.#runDurably("DELETE FROM exports WHERE id = ?", id),
   };
 
   readonly reputations: ReputationStore = {

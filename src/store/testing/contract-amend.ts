@@ -13,7 +13,7 @@ import type { ContractContext } from "./contract.ts";
 /** Dozens of queries, which take long on a busy machine. */
 const PROPERTY_MS_MAX = 60_000;
 
-export function amendContract({ store, reopen, clock, draft, append }: ContractContext): void {
+export function amendContract({ store, reopen, clock, draft, append, runs }: ContractContext): void {
   const ids = (items: readonly string[]) => items.map((text) => (JSON.parse(text) as Event).id);
   const search = (condition: Condition) =>
     store().events.search({
@@ -82,7 +82,9 @@ export function amendContract({ store, reopen, clock, draft, append }: ContractC
         expect(ids(found.items).sort()).toEqual([...changed].sort());
         expect(found.aggregations["scores"]).toEqual({ buckets: [{ key: 97, count: changed.length }], other_count: 0 });
         expect((await scanned(scored)).sort()).toEqual([...changed].sort());
-        expect(await projected(scored, "enrichment.abuse_ipdb.isp")).toEqual(changed.map(() => "Example"));
+        // An engine without projections has its events read by `scan`.
+        if (store().events.project)
+          expect(await projected(scored, "enrichment.abuse_ipdb.isp")).toEqual(changed.map(() => "Example"));
         expect((await search(both(is("type", type), is("enrichment.lists", "worse")))).total).toBe(changed.length);
         expect((await search(both(is("type", type), is("enrichment.geo.country", "AT")))).total).toBe(before.length);
         const text = (await store().events.get(changed[0]!))!;
@@ -179,7 +181,7 @@ export function amendContract({ store, reopen, clock, draft, append }: ContractC
             const found = await search(both(isLate, condition));
             expect(ids(found.items).sort()).toEqual(wanted.sort());
           }),
-          { numRuns: 60, seed: 31 },
+          { numRuns: runs(60), seed: 31 },
         );
         const aggregation = { kind: "terms", field: "enrichment.geo.country", size: 100, aggs: [] } as const;
         const counted = await store().events.search({

@@ -32,6 +32,7 @@ export function arrivalsContract({ store, reopen, clock, setClock, draft, append
       const rest = await following;
       expect(ids(rest)).toEqual([...ids(arrived.slice(1)), late!.id]);
       expect(await store().events.lastArrival()).toBe(rest.at(-1)!.place);
+      expect(await store().events.lastKnownArrival()).toBe(rest.at(-1)!.place);
     });
 
     test("from the start are complete and in the same order after a restart", async () => {

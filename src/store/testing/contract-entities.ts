@@ -65,7 +65,7 @@ function reference(
   );
 }
 
-export function entitiesContract({ store, reopen, draft, append }: ContractContext): void {
+export function entitiesContract({ store, reopen, draft, append, runs }: ContractContext): void {
   describe("entities", () => {
     const events: EventDraft[] = [];
     const add = async (drafts: readonly EventDraft[]) => {
@@ -115,7 +115,7 @@ export function entitiesContract({ store, reopen, draft, append }: ContractConte
             isComplete: true,
           });
         }),
-        { numRuns: 60, seed: 5 },
+        { numRuns: runs(60), seed: 5 },
       );
 
     test("a search agrees with plain evaluation", agrees);

@@ -184,7 +184,7 @@ const NEWEST: FlowOrder = { sort: "timestamp", descending: true };
 const LIST_MAX = 1000;
 
 /** `store` returns the open store; `reopen` closes it and opens the same data again. */
-export function flowsContract({ store, reopen }: ContractContext): void {
+export function flowsContract({ store, reopen, runs }: ContractContext): void {
   describe("flows", () => {
     let batches = 0;
     const append = (rows: readonly FlowWithoutId[]) => store().flows.append(flowRowsOf(rows), `batch-${batches++}`);
@@ -485,7 +485,7 @@ export function flowsContract({ store, reopen }: ContractContext): void {
               expect(series.flatMap(({ flowCount }) => flowCount).reduce((sum, n) => sum + n, 0)).toBe(inRange.length);
             },
           ),
-          { numRuns: 15 },
+          { numRuns: runs(15) },
         );
       },
       180_000,

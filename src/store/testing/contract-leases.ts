@@ -16,10 +16,14 @@ export function leasesContract({ store }: ContractContext): void {
       expect(await leases().acquire("detector", "b", LONG_MS)).toBeUndefined();
       expect(await leases().current("detector")).toMatchObject(first);
       expect((await leases().current("detector"))!.expiresInMs).toBeGreaterThan(LONG_MS / 2);
+      expect((await leases().current("detector"))!.status).toBeNull();
+      expect(await leases().renew(first, LONG_MS, "at work")).toBe(true);
+      expect((await leases().current("detector"))!.status, "what the holder said").toBe("at work");
       await leases().release(first);
       expect(await leases().current("detector")).toBeUndefined();
       const second = (await leases().acquire("detector", "b", LONG_MS))!;
       expect(second.holder).toBe("b");
+      expect((await leases().current("detector"))!.status, "of the holder before").toBeNull();
       expect(second.epoch).toBeGreaterThan(first.epoch);
       await leases().release(first);
       expect(await leases().renew(first, LONG_MS)).toBe(false);

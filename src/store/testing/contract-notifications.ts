@@ -162,6 +162,28 @@ export function notificationsContract({ store, reopen }: ContractContext): void 
       expect(await stateOf(waiting.notifications[0]!.id)).toMatchObject({ isRepeat: false });
     });
 
+    test("recent messages are those that were settled since a time, or are not settled", async () => {
+      await clear("webhook");
+      await commit("webhook", [1, 2, 3, 4]);
+      const [old, sent, sending] = [newDeliveryId(), newDeliveryId(), newDeliveryId()];
+      for (const [deliveryId, at] of [
+        [old, 100],
+        [sent, 200],
+      ] as const) {
+        await store().notifications.begin("webhook", deliveryId, 1);
+        await store().notifications.settle(deliveryId, { status: "sent", error: null }, at, []);
+      }
+      await store().notifications.begin("webhook", sending, 2);
+      expect(await store().notifications.recentDeliveries("webhook", 200)).toEqual([
+        { deliveryId: sending, settledAt: null },
+        { deliveryId: sent, settledAt: 200 },
+      ]);
+      expect(await store().notifications.recentDeliveries("slack", Number.MAX_SAFE_INTEGER)).not.toContainEqual(
+        expect.objectContaining({ deliveryId: sending }),
+      );
+      await store().notifications.settle(sending, { status: "sent", error: null }, 300, []);
+    });
+
     test("dead ones can be queued again, one or all of a channel; others cannot", async () => {
       await clear("email");
       const { notifications } = await commit("email", [1, 2, 3]);

@@ -14,7 +14,7 @@ import { placesOf, type ContractContext } from "./contract.ts";
 /** Hundreds of queries, which take long on a busy machine. */
 const PROPERTY_MS_MAX = 120_000;
 
-export function queriesContract({ store, clock, draft, append }: ContractContext): void {
+export function queriesContract({ store, clock, draft, append, runs }: ContractContext): void {
   const ids = (items: readonly string[]) => items.map((text) => (JSON.parse(text) as Event).id);
   const search = (condition: Condition, more: Partial<SearchQuery> = {}) =>
     store().events.search({ condition, sort: [], limit: 1000, aggs: [], ...more });
@@ -49,7 +49,7 @@ export function queriesContract({ store, clock, draft, append }: ContractContext
             expect(found.total).toBe(wanted.length);
             expect(ids(found.items).sort()).toEqual(wanted.sort());
           }),
-          { numRuns: 300, seed: 11 },
+          { numRuns: runs(300), seed: 11 },
         );
       },
       PROPERTY_MS_MAX,
@@ -84,7 +84,7 @@ export function queriesContract({ store, clock, draft, append }: ContractContext
             const { aggregations } = await search(only(condition), { limit: 0, aggs: [{ name: "a", aggregation }] });
             expect(rounded(aggregations.a)).toEqual(rounded(wanted));
           }),
-          { numRuns: 120, seed: 13 },
+          { numRuns: runs(120), seed: 13 },
         );
       },
       PROPERTY_MS_MAX,

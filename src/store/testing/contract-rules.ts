@@ -4,7 +4,7 @@ import { DAY_MS } from "../../lib/time.ts";
 import type { Rule } from "../../model/rule.ts";
 import { plainRule } from "../../model/rule.fixture.ts";
 import type { DetectionProgress, SeenRow } from "../ports/detection-store.ts";
-import { LeaseLost } from "../ports/lease-store.ts";
+import { LeaseLost, type Fence } from "../ports/lease-store.ts";
 import { RuleConflict } from "../ports/rule-store.ts";
 import type { ContractContext } from "./contract.ts";
 import { newAlert } from "./new-alert.ts";
@@ -72,11 +72,12 @@ export function rulesContract({ store, reopen }: ContractContext): void {
 
   describe("detection progress", () => {
     const MINUTE_MS = 60_000;
-    const note = (detected: Partial<DetectionProgress>) =>
+    const note = (detected: Partial<DetectionProgress>, fence?: Fence) =>
       store().alerts.commit({
         alerts: [],
         timeline: [],
         detected: { upTo: "evt_1", matches: [], seen: [], ...detected },
+        fence,
       });
 
     const last: SeenRow["last"] = {
@@ -109,17 +110,17 @@ export function rulesContract({ store, reopen }: ContractContext): void {
     test("a detector whose lease is over stores nothing", async () => {
       const acquire = async (holder: string) => (await store().leases.acquire("detection", holder, 600_000))!;
       const fence = await acquire("one");
-      await note({ upTo: "evt_fenced", fence });
+      await note({ upTo: "evt_fenced" }, fence);
       expect(await store().detection.position()).toBe("evt_fenced");
       await store().leases.release(fence);
       const next = await acquire("other");
       const alert = newAlert();
-      const detected: DetectionProgress = { upTo: "evt_late", matches: [], seen: [], fence };
-      const late = store().alerts.commit({ alerts: [alert], timeline: [], detected });
+      const detected: DetectionProgress = { upTo: "evt_late", matches: [], seen: [] };
+      const late = store().alerts.commit({ alerts: [alert], timeline: [], detected, fence });
       await expect(late).rejects.toBeInstanceOf(LeaseLost);
       expect(await store().alerts.get(alert.id)).toBeUndefined();
       expect(await store().detection.position()).toBe("evt_fenced");
-      await note({ upTo: "evt_8", fence: next });
+      await note({ upTo: "evt_8" }, next);
       await store().leases.release(next);
     });
 

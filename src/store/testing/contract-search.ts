@@ -80,7 +80,7 @@ const typed = fc
   )
   .chain((pieces) => fc.constantFrom(pieces.join(" "), `"${pieces.join(" ")}"`, pieces.join(" ").toUpperCase()));
 
-export function searchContract({ store, draft, append }: ContractContext): void {
+export function searchContract({ store, draft, append, runs }: ContractContext): void {
   const compare = async <Item extends { readonly id: string }>(
     items: readonly Item[],
     more: readonly string[],
@@ -89,14 +89,14 @@ export function searchContract({ store, draft, append }: ContractContext): void 
   ) => {
     const ready = items.map((item) => ({ id: item.id, what: searchable(item) }));
     let found = 0;
-    for (const search of [...fc.sample(typed, { numRuns: 400, seed: SEED }), ...more]) {
+    for (const search of [...fc.sample(typed, { numRuns: runs(400), seed: SEED }), ...more]) {
       if (searchFault(search) !== undefined) continue;
       const finds = textMatcher(search);
       const inMemory = ready.filter(({ what }) => finds(what)).map(({ id }) => id);
       expect(inMemory.sort(), search).toEqual((await list(search)).sort());
       if (inMemory.length > 0) found++;
     }
-    expect(found).toBeGreaterThan(100);
+    expect(found).toBeGreaterThan(runs(100));
   };
 
   /** Walks the list one event at a time. */

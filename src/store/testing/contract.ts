@@ -29,10 +29,16 @@ export interface ContractContext {
   append(...drafts: EventDraft[]): Promise<Event[]>;
   page(filter: EventFilter, number?: number, size?: number): Promise<TextPage>;
   search(condition: Condition, more?: Partial<SearchQuery>): Promise<SearchResult>;
+  /** How many of so many random cases are tried. */
+  runs(count: number): number;
 }
 
-/** Opens an empty store with the platform word `platform` and the given clock. */
-export type OpenStoreUnderTest = (now: () => number) => Promise<StoreUnderTest>;
+export interface OpenStoreUnderTest {
+  /** Opens an empty store with the platform word `platform` and the given clock. */
+  (now: () => number): Promise<StoreUnderTest>;
+  /** The share of random cases that are tried; default: all. For stores that take long for each. */
+  readonly runsShare?: number;
+}
 
 /** Runs parts of the contract one after the other on one store. */
 export function storeContract(
@@ -73,6 +79,7 @@ export function storeContract(
         return stored.map(({ text }) => parseExact(text) as Event);
       },
       page: (filter, number = 1, size = 100) => store.events.list(filter, { mode: "page", page: number, size }),
+      runs: (count) => Math.ceil(count * (open.runsShare ?? 1)),
       search: (condition, more = {}) => store.events.search({ condition, sort: [], limit: 1000, aggs: [], ...more }),
     };
     for (const part of parts) part(context);

@@ -16,11 +16,12 @@ import { formatTime } from "../../../lib/time.ts";
 import { QueryRefused } from "../../ports/store-errors.ts";
 import { fromSortable } from "./large-integer.ts";
 import { hasLargeIntegers, nearestDoubleSql } from "./large-integer-sql.ts";
-import { ENUM_COLUMNS, hotField, type ExtraType } from "./column-table.ts";
+import { ENUM_COLUMNS, hotField } from "./column-table.ts";
+import { fieldTextSql, NO_VALUES, valuesOfTextSql } from "./field-text.ts";
 import type { Parameters } from "./sql.ts";
 import { fillBuckets, bucketKey, type HistogramInterval } from "../../queries/histogram-buckets.ts";
 import { bucketNumberSql } from "./histogram-sql.ts";
-import { conditionSql, largeIntegerTextSql, oversizedValuesSql, pointer } from "./where.ts";
+import { conditionSql } from "./where.ts";
 
 // SQL for aggregations.
 
@@ -34,6 +35,8 @@ export interface MatchingRows {
   readonly platform: string;
   /** The `odd` bits of all rows: only irregular fields need `rest`. */
   readonly irregularBits: number;
+  /** The column that has the texts of a field, at least of most rows. */
+  readonly fieldColumn: (path: string) => string | undefined;
 }
 
 /** The values of a field as a relation: one row per event and distinct value. */
@@ -44,6 +47,9 @@ interface AggregatedField {
   readonly number: string;
   /** Exact integers beyond 2^53, for which `number` has the nearest doubles; only if there are any. */
   readonly large?: string;
+  /** The rows before their texts are split into values, and the name of the text. */
+  readonly texts?: string;
+  readonly text?: string;
   readonly toKey: (cells: readonly SqlValue[]) => Scalar;
 }
 
@@ -224,9 +230,10 @@ async function terms(agg: AggregationOf<"terms">, request: AggregationRequest): 
   const field = aggregatedField(agg.field, "v", matching, parameters, matching.sql);
   const keys = field.keys.map((key, i) => `${key} AS k${i}`).join(", ");
   const names = field.keys.map((_, i) => `k${i}`).join(", ");
+  const [from, counted] = groupedTexts(field, parameters) ?? [field.from, "count(*)"];
   const rows = await run(
     `SELECT ${names}, n, sum(n) OVER () AS everything FROM
-       (SELECT ${keys}, count(*) AS n FROM ${field.from} WHERE ${isSet(field)} GROUP BY ${names})
+       (SELECT ${keys}, ${counted} AS n FROM ${from} WHERE ${isSet(field)} GROUP BY ${names})
      ORDER BY n DESC, ${names} LIMIT ${agg.size}`,
     parameters,
   );
@@ -252,6 +259,16 @@ async function terms(agg: AggregationOf<"terms">, request: AggregationRequest): 
     buckets: await withInner(buckets, (key) => String(JSON.stringify(key)), agg.aggs, request, outer),
     other_count,
   };
+}
+
+/** The values after rows with the same text were grouped, which leaves few to parse, and the number of events of a value. */
+function groupedTexts(
+  { texts, text }: AggregatedField,
+  parameters: Parameters,
+): [from: string, counted: string] | undefined {
+  if (texts === undefined || text === undefined) return undefined;
+  const groups = `(SELECT ${text}, count(*) AS events FROM ${texts} GROUP BY ${text})`;
+  return [`(SELECT events, unnest(${valuesOfTextSql(text, parameters)}) AS v FROM ${groups})`, "sum(events)::BIGINT"];
 }
 
 async function histogram(agg: AggregationOf<"histogram">, request: AggregationRequest): Promise<AggregationResult> {
@@ -366,43 +383,50 @@ function aggregatedField(
     return single(hot.column, hot.type === "number" ? hot.column : "NULL", ([value]) => value as string | number);
   }
   // One row for each distinct value of the event, of any type.
-  const json = (type: ExtraType) => parameters.bind(pointer(type, path));
-  const hasLarge = hasLargeIntegers(parameters);
-  const value = (s: string, n: string, b: string, i = none) =>
-    `{'s': ${s}, 'n': ${n}, ${hasLarge ? `'i': ${i}, ` : ""}'b': ${b}}`;
-  const none = "CAST(NULL AS VARCHAR)";
-  const zero = "CAST(NULL AS DOUBLE)";
-  const neither = "CAST(NULL AS BOOLEAN)";
-  const element = value(
-    "CASE WHEN json_type(x) = 'VARCHAR' THEN (x ->> '$') END",
-    "CASE WHEN json_type(x) IN ('BIGINT', 'UBIGINT', 'DOUBLE') THEN try_cast((x ->> '$') AS DOUBLE) END",
-    "CASE WHEN json_type(x) = 'BOOLEAN' THEN (x ->> '$') = 'true' END",
-    "CASE WHEN json_type(x) = 'OBJECT' THEN (x ->> '$.i') END",
-  );
-  const elementsOf = (list: string) =>
-    `list_distinct(list_transform(CAST(CAST(${list} AS JSON) AS JSON[]), lambda x: ${element}))`;
-  const column = hot
-    ? `WHEN ${hot.column} IS NOT NULL THEN [${hot.type === "string" ? value(hot.column, zero, neither) : value(none, hot.column, neither)}]`
-    : "";
-  const large = oversizedValuesSql(path, parameters);
-  const list = `CASE ${column}
-    WHEN json_exists(rest, ${json("s")}) THEN [${value(`json_extract_string(rest, ${json("s")})`, zero, neither)}]
-    WHEN json_exists(rest, ${json("n")}) THEN [${value(none, `try_cast(json_extract_string(rest, ${json("n")}) AS DOUBLE)`, neither)}]
-    WHEN json_exists(rest, ${json("b")}) THEN [${value(none, zero, `json_extract_string(rest, ${json("b")}) = 'true'`)}]
-    ${hasLarge ? `WHEN json_exists(rest, ${json("i")}) THEN [${value(none, zero, neither, largeIntegerTextSql(path, parameters))}]` : ""}
-    WHEN json_exists(rest, ${json("m")}) THEN ${elementsOf(`json_extract(rest, ${json("m")})`)}
-    ${large === undefined ? "" : `ELSE ${elementsOf(large)}`} END`;
-  const rows = `(SELECT *, unnest(${list}) AS ${alias} FROM ${from})`;
-  if (!hasLarge) {
+  const text = `${alias}_text`;
+  const texts = textsOf(path, text, matching, parameters, from);
+  return {
+    ...valuesOf(
+      `(SELECT *, unnest(${valuesOfTextSql(text, parameters)}) AS ${alias} FROM ${texts})`,
+      alias,
+      parameters,
+    ),
+    texts,
+    text,
+  };
+}
+
+/** The rows with a value of the field, with the text of all its values (field-text.ts). */
+function textsOf(
+  path: string,
+  text: string,
+  { fieldColumn }: MatchingRows,
+  parameters: Parameters,
+  from: string,
+): string {
+  const computed = `SELECT *, ${fieldTextSql(path, parameters)} AS ${text} FROM ${from}`;
+  const column = fieldColumn(path);
+  // Two scans of disjoint rows: in one scan DuckDB would read `rest` of every row.
+  const rows =
+    column === undefined
+      ? computed
+      : `SELECT *, ${column} AS ${text} FROM ${from} WHERE ${column} <> ${NO_VALUES}
+    UNION ALL ${computed} WHERE ${column} IS NULL`;
+  return `(SELECT * FROM (${rows}) WHERE ${text} <> ${NO_VALUES})`;
+}
+
+/** A relation with the values in structs of `valuesOfTextSql`. */
+function valuesOf(from: string, alias: string, parameters: Parameters): AggregatedField {
+  if (!hasLargeIntegers(parameters)) {
     return {
-      from: rows,
+      from,
       keys: [`${alias}.s`, `${alias}.n`, `${alias}.b`],
       number: `${alias}.n`,
       toKey: ([s, n, b]) => (s ?? n ?? b) as Scalar,
     };
   }
   return {
-    from: rows,
+    from,
     keys: [`${alias}.s`, `${alias}.n`, `${alias}.i`, `${alias}.b`],
     number: `coalesce(${alias}.n, ${nearestDoubleSql(`${alias}.i`)})`,
     large: `${alias}.i`,

@@ -59,10 +59,19 @@ export async function withStagedChanges(
   await connection.run(`DROP TABLE ${CHANGES}`);
 }
 
-/** Updates the rows of a table that have staged changes. */
-export async function amendTable(connection: DuckDBConnection, table: string, rows: PackedRows): Promise<void> {
+/** Updates the rows of a table that have staged changes, and forgets what these columns say about them. */
+export async function amendTable(
+  connection: DuckDBConnection,
+  table: string,
+  rows: PackedRows,
+  forgotten: readonly string[],
+): Promise<void> {
+  const changes = [
+    ...AMENDED_COLUMNS.map((name) => `${name} = changed.${name}`),
+    ...forgotten.map((name) => `${name} = NULL`),
+  ];
   await connection.run(
-    `UPDATE ${table} AS old SET ${AMENDED_COLUMNS.map((name) => `${name} = changed.${name}`).join(", ")}
+    `UPDATE ${table} AS old SET ${changes.join(", ")}
      FROM ${CHANGES} AS changed
      WHERE old.seq = changed.seq AND old.ts BETWEEN ${rows.earliestMs} AND ${rows.latestMs}`,
   );

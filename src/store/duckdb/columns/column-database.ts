@@ -50,6 +50,8 @@ export interface ColumnStatus {
   /** Rows that the journal has and the columns do not have yet. */
   readonly lag: number;
   readonly oversized: number;
+  /** Columns of fields that were aggregated, and that are filled. */
+  readonly fieldColumns: number;
   readonly flushFailure: string | undefined;
   /** The reason why the file was dropped, or days were copied again. */
   readonly dropped: string | undefined;
@@ -102,6 +104,7 @@ export class ColumnDatabase {
     this.#flushTimer = setInterval(() => {
       this.#ready.then(() => this.#follower.memtables.flush()).catch(() => undefined);
       this.#countEntityBacklog();
+      this.#fillFieldColumns();
     }, FLUSH_MS);
     this.#countEntityBacklog();
     this.#releaseTimer = setInterval(() => this.#releaseCaches(), this.#idleMs);
@@ -121,6 +124,7 @@ export class ColumnDatabase {
         this.#days.map(({ day, lastSeq }) => ({ day, firstSeq: lastSeq, lastSeq, rows: 0, packed: undefined })),
       );
       for (const { day, lastAmendment } of this.#days) follower.noteAmended(day, lastAmendment);
+      follower.memtables.fields.onWanted = () => this.#fillFieldColumns();
       const { length } = follower.mismatchedDays;
       if (length > 0) this.#dropped = `${length} days had other rows than the journal`;
       this.#columns = {
@@ -160,7 +164,8 @@ export class ColumnDatabase {
 
   get status(): ColumnStatus {
     const { lag, rowsOversized: oversized, memtables } = this.#follower;
-    return { lag, oversized, flushFailure: memtables.flushFailure?.message, dropped: this.#dropped };
+    const { flushFailure, fields } = memtables;
+    return { lag, oversized, fieldColumns: fields.filled, flushFailure: flushFailure?.message, dropped: this.#dropped };
   }
 
   memoryBytes(): Promise<number> {
@@ -205,6 +210,11 @@ export class ColumnDatabase {
   /** After a failure, searches for entities are incomplete, and say so, until the next attempt. */
   #countEntityBacklog(): void {
     this.#ready.then(() => this.#follower.entityBacklog.continue()).catch(() => undefined);
+  }
+
+  /** After a failure, queries compute what is not filled, until the next attempt. */
+  #fillFieldColumns(): void {
+    this.#ready.then(() => this.#follower.fieldFiller.continue()).catch(() => undefined);
   }
 
   /** Resolves with the columns once they have everything that the journal had committed before the call. */
@@ -258,7 +268,7 @@ export class ColumnDatabase {
     this.#dropped = damage;
     // The closed columns stay for `noteCommitted` until the new ones are open.
     if (this.#damage === undefined) {
-      await this.#follower.entityBacklog.stop();
+      await this.#follower.stopBackgroundWork();
       this.current.engine.instance.closeSync();
     }
     this.#damage = damage;
@@ -284,7 +294,7 @@ export class ColumnDatabase {
     await this.readers.whenIdle();
     await this.#memoryReadings.settled();
     const { engine, follower, idleConnections } = await this.caughtUp();
-    await follower.entityBacklog.stop();
+    await follower.stopBackgroundWork();
     await follower.memtables.flush();
     await follower.memtables.checkpoint();
     for (const connection of idleConnections) connection.closeSync();

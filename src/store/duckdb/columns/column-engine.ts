@@ -10,7 +10,8 @@ import type { SqlValue } from "./aggregate.ts";
 import { ENTITY_TABLES, RECOUNT_ENTITIES } from "./entity-schema.ts";
 import { FUNCTION_TOO_SLOW, registerScalarFunctions, type EventReader } from "./scalar-functions.ts";
 import { readSchemaVersion, writeSchemaVersion } from "../schema-version.ts";
-import { COLUMN_LIST, COLUMNS_FORMAT, COLUMNS_VERSION } from "./column-table.ts";
+import { FIELD_COLUMN_TABLE } from "./field-column-schema.ts";
+import { COLUMN_LIST, COLUMNS_FORMAT, COLUMNS_VERSION, ENTITIES_VERSION } from "./column-table.ts";
 
 // Opens DuckDB for the columns: one file on disk, one database in memory, and limits on both.
 
@@ -98,8 +99,9 @@ async function open(path: string, dataDir: string, readEvent: EventReader): Prom
     }
     await connection.run("CREATE TABLE IF NOT EXISTS amended(day BIGINT, number BIGINT)");
     await connection.run(ENTITY_TABLES);
+    await connection.run(FIELD_COLUMN_TABLE);
     if (version < COLUMNS_VERSION) {
-      await connection.run(RECOUNT_ENTITIES);
+      if (version < ENTITIES_VERSION) await connection.run(RECOUNT_ENTITIES);
       await writeSchemaVersion(connection, database, COLUMNS_VERSION);
     }
     // Damage to a block shows when it is read: the narrow columns are read now, the others by queries.

@@ -82,7 +82,9 @@ export async function searchMatches(
   const { parameters } = where;
   const matching = `(SELECT * FROM ${snapshot.from} WHERE ${where.sql})`;
   const { irregularBits } = columns.follower;
-  const aggregations = await aggregate(search.aggs, { sql: matching, parameters, platform, irregularBits }, run);
+  const { fieldColumn } = snapshot;
+  const rows = { sql: matching, parameters, platform, irregularBits, fieldColumn };
+  const aggregations = await aggregate(search.aggs, rows, run);
   const total = totalOf(search.aggs, aggregations) ?? (await countMatches(query, where));
   const places: ListPlace[] = [];
   if (search.limit > 0) {

@@ -64,8 +64,12 @@ export const COLUMNS: readonly { readonly name: string; readonly type: ColumnTyp
   { name: "rest", type: "VARCHAR" },
 ];
 
-/** The version of everything that COLUMNS_FORMAT does not show. 2: entities; those of an older file are counted after the start. */
-export const COLUMNS_VERSION = 2;
+/**
+ * The version of everything that COLUMNS_FORMAT does not show. 2: entities; those of an older file are counted after the start.
+ * 3: columns of fields that were aggregated (field-columns.ts), of which an older file has none.
+ */
+export const COLUMNS_VERSION = 3;
+export const ENTITIES_VERSION = 2;
 
 /** The columns as text. A file with another format is dropped and rebuilt from the journal. */
 export const COLUMNS_FORMAT = `2 ${COLUMNS.map(({ name, type }) => `${name} ${type}`).join(", ")}`;

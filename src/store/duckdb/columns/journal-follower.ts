@@ -10,6 +10,7 @@ import { VECTOR_ROWS } from "../vectors/vector-layout.ts";
 import { readAmended, type AmendedRows } from "./amended-rows.ts";
 import type { ColumnEngine } from "./column-engine.ts";
 import { EntityBacklogReader } from "./entity-backlog.ts";
+import { FieldColumnFiller } from "./field-column-filler.ts";
 import { recountDay } from "./entity-table.ts";
 import { MEMTABLE_ROWS_MAX, openMemtables, type Memtables } from "./memtables.ts";
 import { RowPacker, type PackedRows } from "./packed-rows.ts";
@@ -68,6 +69,7 @@ export class JournalFollower {
   readonly #journal: DayReaders;
   readonly memtables: Memtables;
   readonly entityBacklog: EntityBacklogReader;
+  readonly fieldFiller: FieldColumnFiller;
   /** For each day, the last sequence number that the journal is known to have. */
   readonly #committed: Map<number, number>;
   /** For each day, the last sequence number that has been read. */
@@ -101,6 +103,7 @@ export class JournalFollower {
     this.#journal = journal;
     this.memtables = memtables;
     this.entityBacklog = new EntityBacklogReader(journal, memtables);
+    this.fieldFiller = new FieldColumnFiller(memtables);
     this.#read = start.read;
     this.mismatchedDays = start.mismatchedDays;
     this.lost = start.lost;
@@ -144,6 +147,11 @@ export class JournalFollower {
   /** Runs `work` while no rows are added, amended or removed. */
   exclusively(work: () => Promise<void>): Promise<void> {
     return this.#queue.take(() => this.memtables.exclusively(work));
+  }
+
+  /** Resolves when nothing is running in the background, and nothing will be. */
+  async stopBackgroundWork(): Promise<void> {
+    await Promise.all([this.entityBacklog.stop(), this.fieldFiller.stop()]);
   }
 
   async #catchUp(): Promise<void> {

@@ -8,6 +8,7 @@ import { COLUMN_LIST } from "./column-table.ts";
 import { appendEntities, type CountedEntities } from "./entity-counter.ts";
 import { ENTITY_COLUMN_LIST } from "./entity-schema.ts";
 import { openEntityTable, type EntityBacklog, type EntityTable } from "./entity-table.ts";
+import { FIELD_ROWS_MIN, openFieldColumns, type FieldColumns } from "./field-columns.ts";
 import type { PackedRows } from "./packed-rows.ts";
 import { SEGMENTS } from "./sql.ts";
 
@@ -29,6 +30,8 @@ const MEMTABLES_MAX = 8;
 
 /** A full segment adds little to DuckDB's log: only the addresses of its rows. */
 const SEGMENTS_PER_CHECKPOINT = 8;
+/** DuckDB keeps the texts of filled columns in memory until a checkpoint: about 60 bytes a row. */
+const ROWS_FILLED_PER_CHECKPOINT = 500_000;
 /** DuckDB keeps amended rows in memory, next to the old ones, until a checkpoint. */
 const AMENDMENTS_PER_CHECKPOINT = 20_000;
 
@@ -68,6 +71,8 @@ export interface Snapshot {
   readonly memtables: string | undefined;
   /** SQL of the entities of the rows in memory; undefined when there are none. */
   readonly entities: string | undefined;
+  /** The column of a field in `from`, if it has one: see field-columns.ts. */
+  fieldColumn(path: string): string | undefined;
   release(): void;
 }
 
@@ -93,7 +98,9 @@ export interface MemtablesOptions {
 }
 
 export async function openMemtables(options: MemtablesOptions): Promise<Memtables> {
-  const memtables = new Memtables(options, await openEntityTable(options.writer));
+  const { writer, memtableRowsMax } = options;
+  const fields = await openFieldColumns(writer, Math.min(FIELD_ROWS_MIN, memtableRowsMax));
+  const memtables = new Memtables(options, await openEntityTable(writer), fields);
   await memtables.addMemtable();
   return memtables;
 }
@@ -101,6 +108,8 @@ export async function openMemtables(options: MemtablesOptions): Promise<Memtable
 export class Memtables {
   /** The entities of the segments on disk. */
   readonly entities: EntityTable;
+  /** The columns of fields that were aggregated, in the segments on disk. */
+  readonly fields: FieldColumns;
   readonly #connection: DuckDBConnection;
   readonly #writer: DuckDBConnection;
   readonly #memtableRowsMax: number;
@@ -114,6 +123,7 @@ export class Memtables {
   #removals = 0;
   #amendments = 0;
   #amendmentsCheckpointed = 0;
+  #rowsFilled = 0;
   /** Counts only segments of less than a row group. */
   #textBytesNotCheckpointed = 0;
   /** Serialises changes to the tables. */
@@ -122,8 +132,13 @@ export class Memtables {
   #flushing: Promise<void> = Promise.resolve();
   #flushFailure: Error | undefined;
 
-  constructor({ engine, writer, memtableRowsMax, amended, onLost }: MemtablesOptions, entities: EntityTable) {
+  constructor(
+    { engine, writer, memtableRowsMax, amended, onLost }: MemtablesOptions,
+    entities: EntityTable,
+    fields: FieldColumns,
+  ) {
     this.entities = entities;
+    this.fields = fields;
     this.#connection = engine.connection;
     this.#writer = writer;
     this.#memtableRowsMax = memtableRowsMax;
@@ -225,9 +240,9 @@ export class Memtables {
 
   async #amendRows(rows: PackedRows, day: number, number: number): Promise<void> {
     for (const { segment, isOnDisk, isDiscarded, checkpoints } of this.#memtables)
-      if (!isOnDisk && !isDiscarded && checkpoints.has(day)) await amendTable(this.#writer, tableOf(segment), rows);
+      if (!isOnDisk && !isDiscarded && checkpoints.has(day)) await amendTable(this.#writer, tableOf(segment), rows, []);
     await this.#transact(async () => {
-      await amendTable(this.#writer, "events", rows);
+      await amendTable(this.#writer, "events", rows, this.fields.amendable);
       await this.#writeAmended(day, number);
     });
   }
@@ -274,7 +289,7 @@ export class Memtables {
     memtable.appender.closeSync();
     memtable.entityAppender.closeSync();
     await this.#transact(async () => {
-      await this.#writer.run(`INSERT INTO events SELECT *, ${segment} FROM ${tableOf(segment)}`);
+      await this.#writer.run(`INSERT INTO events BY NAME SELECT *, ${segment} AS lot FROM ${tableOf(segment)}`);
       await this.entities.add(entityTableOf(segment), segment);
       for (const [day, seq] of memtable.checkpoints) {
         await this.#writer.run(`DELETE FROM marks WHERE day = ${day}`);
@@ -305,6 +320,16 @@ export class Memtables {
       await this.#transact(() => this.entities.addStaged(backlog, after));
       this.entities.noteCounted(backlog, after);
       await this.#mergeEntities([backlog.day]);
+    });
+  }
+
+  /** Makes or fills columns of fields, one step. False when nothing is left to do. */
+  async advanceFields(): Promise<boolean> {
+    return this.#changes.take(async () => {
+      const rows = await this.fields.advance(this.#segmentsOnDisk, (work) => this.#transact(work));
+      this.#rowsFilled += rows ?? 0;
+      if (this.#rowsFilled >= ROWS_FILLED_PER_CHECKPOINT) await this.#checkpoint();
+      return rows !== undefined;
     });
   }
 
@@ -370,15 +395,19 @@ export class Memtables {
     const unionOf = (table: (segment: number) => string) =>
       filled.map(({ segment }) => `SELECT * FROM ${table(segment)}`).join(" UNION ALL ");
     const inMemory = filled.length > 0 ? unionOf(tableOf) : undefined;
+    const fields = this.fields.use();
     return {
-      from: inMemory === undefined ? `(${disk})` : `(${disk} UNION ALL ${inMemory})`,
+      // By name: the columns of fields are null in memory.
+      from: inMemory === undefined ? `(${disk})` : `(${disk} UNION ALL BY NAME SELECT * FROM (${inMemory}))`,
       segments: this.#segmentsOnDisk,
       disk: `(${disk})`,
       diskVersion: `${this.#segmentsOnDisk} ${this.#removals} ${this.#amendments}`,
       diskLatest: this.#diskLatest,
       memtables: inMemory && `(${inMemory})`,
       entities: inMemory && `(${unionOf(entityTableOf)})`,
+      fieldColumn: (path) => fields.columnOf(path),
       release: () => {
+        fields.release();
         for (const memtable of memtables) memtable.readers--;
       },
     };
@@ -414,6 +443,7 @@ export class Memtables {
     this.#segmentsCheckpointed = segments;
     this.#textBytesNotCheckpointed = 0;
     this.#amendmentsCheckpointed = amendments;
+    this.#rowsFilled = 0;
   }
 }
 

@@ -38,7 +38,7 @@ import { flowsFolder, flowsScratch, type Layout } from "../../files/layout.ts";
 import { QueriesInFlight, type NumberedContext } from "../../queries/queries-in-flight.ts";
 import { refuseNewerDuckFiles } from "../newer-duckdb-files.ts";
 import { pageBySize, pageByTime, sumsRowsOf, type FlowQuery } from "./flow-queries.ts";
-import { ADDRESS_FUNCTION, countSql, groupingsOf } from "./flow-sql.ts";
+import { ADDRESS_FUNCTION, countSql, groupingsOf, spanSql, toFlow } from "./flow-sql.ts";
 import { MIXED, moveStagedSql, stageRows } from "./flow-table.ts";
 import { timeseries, topGroups, withoutCells, type RunFlowSql } from "./traffic-sums.ts";
 import { FlowDays, type FlowDay, type FlowDayFiles } from "./flow-days.ts";
@@ -50,11 +50,16 @@ import { interruptOn } from "../interrupt.ts";
 export interface FlowThreadOptions extends Layout {
   /** Time without a query after which cached blocks are released; tests set it short. */
   readonly idleMs?: number | undefined;
+  /** Memory for the places of matches in a list that is sorted by size; tests set little. */
+  readonly placesBytesMax?: number | undefined;
 }
 
 const MEBIBYTE = 2 ** 20;
 /** Above this limit DuckDB spills to temporary files. A day may have millions of address pairs. */
-const MEMORY_LIMIT = `${memoryShare({ min: 64 * MEBIBYTE, max: 1024 * MEBIBYTE })} bytes`;
+const MEMORY_LIMIT_BYTES = memoryShare({ min: 64 * MEBIBYTE, max: 1024 * MEBIBYTE });
+const MEMORY_LIMIT = `${MEMORY_LIMIT_BYTES} bytes`;
+/** A list sorted by size may keep this share of it. */
+const PLACES_SHARE = 1 / 16;
 const THREADS_MAX = 4;
 /** A query that runs longer is stopped. */
 const QUERY_MS_MAX = 30_000;
@@ -63,7 +68,11 @@ const DAYS_PER_QUERY_MAX = 800;
 const PROTOCOLS = 256;
 const IDLE_MS = 5000;
 
-const { idleMs = IDLE_MS, ...layout } = workerData as FlowThreadOptions;
+const {
+  idleMs = IDLE_MS,
+  placesBytesMax = MEMORY_LIMIT_BYTES * PLACES_SHARE,
+  ...layout
+} = workerData as FlowThreadOptions;
 
 /** Days that were opened or appended to, with their rows, and days that could not be read, since the last call. */
 export interface FlowDayReports {
@@ -266,7 +275,7 @@ async function runQuery<T>(
   try {
     // The total and the page see the same rows.
     await connection.run("BEGIN TRANSACTION READ ONLY");
-    const result = await answer({ run, flowDays: inRange, filter });
+    const result = await answer({ run, flowDays: inRange, filter, placesBytesMax });
     await connection.run("COMMIT");
     stopInterrupts();
     idle.push(connection);
@@ -327,6 +336,23 @@ const api = {
       return (isByTime ? pageByTime : pageBySize)(query, order, offset, limit);
     };
     return runInLane(context, filter, answer, lane);
+  },
+
+  /** Days that have rows, with their number. */
+  days(): Promise<readonly (readonly [day: number, rows: number])[]> {
+    return withEngine(async ({ flowDays }) =>
+      (await flowDays.inRange()).flatMap(({ day, lastSeq }) => (lastSeq > 0 ? [[day, lastSeq] as const] : [])),
+    );
+  },
+
+  /** The rows of a day after one sequence number and up to another. */
+  span(day: number, after: number, upTo: number): Promise<readonly Flow[]> {
+    return change(async ({ writer, flowDays }) => {
+      const [flowDay] = await flowDays.inRange(day, day + 1);
+      if (!flowDay) return [];
+      const found = await writer.runAndReadAll(spanSql(flowDay, after, upTo));
+      return (found.getRows() as unknown[][]).map(toFlow);
+    });
   },
 
   topTalkers(context: NumberedContext, { filter, dimension, by, limit }: TalkersQuery): Promise<Traffic[]> {

@@ -58,13 +58,13 @@ export class FlowDatabase implements FlowEngine {
   readonly #now: () => number;
   #isOpen = false;
 
-  constructor({ dataDir, indexPrefix, idleMs, log, now }: FlowDatabaseOptions) {
+  constructor({ dataDir, indexPrefix, idleMs, placesBytesMax, log, now }: FlowDatabaseOptions) {
     this.#log = log;
     this.#now = now;
     this.#layout = { dataDir, indexPrefix };
     this.#thread = new Thread<FlowThreadApi>(
       new URL("./flow-database-thread.ts", import.meta.url),
-      { dataDir, indexPrefix, idleMs } satisfies FlowThreadOptions,
+      { dataDir, indexPrefix, idleMs, placesBytesMax } satisfies FlowThreadOptions,
       endingProcess("the thread of the flows"),
     );
   }
@@ -107,6 +107,16 @@ export class FlowDatabase implements FlowEngine {
 
   list(filter: FlowFilter, order: FlowOrder, offset: number, limit: number, context: QueryContext = {}) {
     return this.#query(context, "list", filter, order, offset, limit);
+  }
+
+  /** Days that have rows, with their number. */
+  days() {
+    return this.#call("days");
+  }
+
+  /** The rows of a day after one sequence number and up to another. */
+  span(day: number, after: number, upTo: number) {
+    return this.#call("span", day, after, upTo);
   }
 
   topTalkers(request: TalkersQuery, context: QueryContext = {}) {

@@ -87,6 +87,7 @@ export class SqliteCaseDatabase {
       "backlog",
       "begin",
       "beginAgain",
+      "recentDeliveries",
       "recover",
       "removeBefore",
       "counts",

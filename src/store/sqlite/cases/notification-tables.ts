@@ -235,6 +235,16 @@ export class NotificationTables {
     return messages;
   }
 
+  recentDeliveries(channel: Channel, since: number): { deliveryId: string; settledAt: number | null }[] {
+    const rows = this.#sql
+      .read(
+        `SELECT delivery, max(settled_at) AS settled FROM notifications WHERE channel = ? AND delivery IS NOT NULL
+         AND (status NOT IN ('sent', 'dead') OR settled_at >= ?) GROUP BY delivery ORDER BY delivery DESC LIMIT ${RECENT_NOTIFICATIONS_MAX}`,
+      )
+      .all(channel, since) as { delivery: string; settled: number | null }[];
+    return rows.map(({ delivery, settled }) => ({ deliveryId: delivery, settledAt: settled }));
+  }
+
   /** Must run in a transaction. */
   resend(which: { readonly id: string } | { readonly channel: Channel }, now: number): number {
     const [where, value] = "id" in which ? ["id", which.id] : ["channel", which.channel];

@@ -1,8 +1,5 @@
-import { parseExact } from "../../../lib/exact-json.ts";
-import { formatTime } from "../../../lib/time.ts";
-import type { Event, EventDraft, JsonObject } from "../../../model/event.ts";
+import type { EventDraft } from "../../../model/event.ts";
 import type { StoredEvent } from "../../ports/event-engine.ts";
-import { readEventId } from "../../files/event-id.ts";
 
 // Groups of events that are committed together.
 
@@ -33,43 +30,14 @@ export interface DayGroup {
   readonly bodies: readonly string[];
   readonly words: readonly string[];
   readonly tokens: readonly (string | null)[];
+  /** Of events that come from another store and keep an id that is not that of their sequence number. */
+  readonly foreign?: readonly (ForeignId | undefined)[] | undefined;
 }
 
-let formattedMs = Number.NaN;
-let formatted = "";
-
-/** Cached, because events that arrive together often have the same time. */
-function timeText(ms: number): string {
-  if (ms !== formattedMs) {
-    formatted = formatTime(ms);
-    formattedMs = ms;
-  }
-  return formatted;
-}
-
-/** The event as every read returns it. The id comes first, where reads expect it. */
-export function eventText(id: string, draft: EventDraft): string {
-  const head = `{"id":"${id}","type":${JSON.stringify(draft.type)},"source":"${draft.source}","class":"${draft.class}","severity":"${draft.severity}"`;
-  const raw = draft.rawText ?? JSON.stringify(draft.raw);
-  return `${head},"timestamp":"${timeText(draft.timestampMs)}","raw":${raw},"enrichment":${JSON.stringify(draft.enrichment)}}`;
-}
-
-/** False for a damaged text. SQLite does not detect damage inside the content of a page. */
-export function isEventText(text: string): boolean {
-  try {
-    const { id } = JSON.parse(text) as { id: string };
-    return readEventId(id) !== undefined;
-  } catch {
-    return false;
-  }
-}
-
-/** The text of a stored event with additional enrichment. The rest stays byte for byte as the source sent it. */
-export function amendedText(text: string, added: JsonObject): string {
-  const { enrichment } = parseExact(text) as Event;
-  const end = `,"enrichment":${JSON.stringify(enrichment)}}`;
-  if (!text.endsWith(end)) throw new Error("the text of a stored event does not end with its enrichment");
-  return `${text.slice(0, -end.length)},"enrichment":${JSON.stringify({ ...enrichment, ...added })}}`;
+export interface ForeignId {
+  readonly id: string;
+  /** The time of the event's place, which never goes back in the order of arrival. */
+  readonly arrivedMs: number;
 }
 
 /** Events of one day that are committed together. */

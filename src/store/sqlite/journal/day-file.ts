@@ -45,6 +45,8 @@ export const DAY_MIGRATIONS: Migrations = [
     db.exec(SCHEMA);
     setMergeSettings(db);
   },
+  // Ids of events from another store, which do not tell the sequence number.
+  "CREATE TABLE IF NOT EXISTS ids(seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, arrived INTEGER NOT NULL) STRICT",
 ];
 
 /** The size to which a log is truncated when it restarts: a burst must not take up disk space as long as the day is kept. */

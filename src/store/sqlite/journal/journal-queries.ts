@@ -8,6 +8,7 @@ import { QueryLanes } from "../../queries/query-lanes.ts";
 import { readEventId } from "../../files/event-id.ts";
 import { asStoreError } from "../../files/store-failure.ts";
 import type { Layout } from "../../files/layout.ts";
+import { arrivalOfRow } from "./arrived-row.ts";
 import type { Term, TextSearch } from "../../search/text-search.ts";
 import type { NumberedArrival } from "./arrivals.ts";
 import type { Days } from "./journal-days.ts";
@@ -76,10 +77,10 @@ export class JournalQueries {
       .flatMap(({ rows }) => rows)
       .filter(({ seq }) => seq <= whole)
       .sort((a, b) => a.seq - b.seq)
-      .map(({ seq, body }) => ({ seq, ...arrivalOf(body) }));
+      .map((row) => ({ seq: row.seq, ...arrivalOfRow(row) }));
   }
 
-  /** The id of the last stored event that arrived before this time. Reads days in the order of their latest arrivals. */
+  /** The place of the last stored event that arrived before this time. Reads days in the order of their latest arrivals. */
   async lastArrivalBefore(ms: number): Promise<string | null> {
     let last: Arrived | undefined;
     const ends = this.#days.list().sort((a, b) => this.#days.lastSeqOf(b) - this.#days.lastSeqOf(a));
@@ -88,7 +89,12 @@ export class JournalQueries {
       const found = await this.#call(this.#reader, "lastArrivalBefore", day, ms);
       if (found && (!last || found.seq > last.seq)) last = found;
     }
-    return last?.id ?? null;
+    return last?.place ?? null;
+  }
+
+  /** The event of an id that does not tell the sequence number. */
+  getForeign(day: number, id: string): Promise<FoundRow | undefined> {
+    return this.#call(this.#reader, "findForeign", day, id);
   }
 
   get(day: number, seq: number): Promise<FoundRow | undefined> {
@@ -179,6 +185,23 @@ export class JournalQueries {
       at += found.length;
       // A day that retention has just removed leaves gaps.
       yield found.filter((text) => text !== undefined);
+    }
+  }
+
+  /** These events with their places, in chunks of bounded size. */
+  async *arrivalsAt(places: readonly ListPlace[]): AsyncIterable<Arrival[]> {
+    for (const { day, seqs } of runsOf(places)) {
+      for (let at = 0; at < seqs.length;) {
+        const { rows, read } = await this.#call(
+          this.#reader,
+          "arrived",
+          day,
+          seqs.slice(at, at + CHUNK_EVENTS_MAX),
+          CHUNK_CHARACTERS_MAX,
+        );
+        at += read;
+        yield rows.map(arrivalOfRow);
+      }
     }
   }
 
@@ -295,6 +318,16 @@ export class JournalQueries {
   }
 }
 
+/** Places of one day that follow each other. */
+function* runsOf(places: readonly ListPlace[]): Generator<{ day: number; seqs: number[] }> {
+  for (let at = 0; at < places.length;) {
+    const day = startOfDay(places[at]!.ts);
+    const seqs: number[] = [];
+    for (; at < places.length && startOfDay(places[at]!.ts) === day; at++) seqs.push(places[at]!.seq);
+    yield { day, seqs };
+  }
+}
+
 /** Collects answers within memory limits: clients choose how many run at once, and each may contain the largest events. */
 class ResponseBudget {
   readonly #answerMax = responseCharactersMax();
@@ -339,18 +372,4 @@ async function inParts<Part extends { readonly next: number | undefined }>(
 
 function clip(span: DaySpan, day: number): DaySpan {
   return { from: Math.max(span.from, day), to: Math.min(span.to, day + DAY_MS) };
-}
-
-/** Every stored text begins with the id: `{"id":"evt_…`. */
-const ID_START = 7;
-const ID_LENGTH = 36;
-
-/** Ids rise in the order of arrival: they are the places. */
-export function arrivalOf(text: string): Arrival {
-  const id = idOfText(text);
-  return { id, text, place: id };
-}
-
-export function idOfText(text: string): string {
-  return text.slice(ID_START, ID_START + ID_LENGTH);
 }

@@ -16,7 +16,8 @@ import {
   type FoundRow,
   type DaySpan,
 } from "./day-search.ts";
-import { isEventText } from "./commit-group.ts";
+import { isEventText } from "../../files/event-text.ts";
+import { placeOfRow, type ArrivedRow } from "./arrived-row.ts";
 import type { ListPlace } from "./list-position.ts";
 
 // A thread that reads the journal. Each call reads one day; the caller iterates over days.
@@ -28,8 +29,10 @@ export interface ReaderData extends Layout {
 
 export interface Arrived {
   readonly seq: number;
-  readonly id: string;
+  readonly place: string;
 }
+
+const ARRIVED = "events.seq AS seq, body, arrived FROM events LEFT JOIN ids ON ids.seq = events.seq";
 
 const COUNTS_MAX = 5000;
 const layout = workerData as ReaderData;
@@ -93,18 +96,34 @@ const api = {
     upTo: number,
     eventsMax: number,
     charactersMax: number,
-  ): { rows: { seq: number; body: string }[]; isAll: boolean } {
-    const rows: { seq: number; body: string }[] = [];
+  ): { rows: ArrivedRow[]; isAll: boolean } {
+    const rows: ArrivedRow[] = [];
     let characters = 0;
     const statement = days
       .get(day)
-      ?.sql("SELECT seq, body FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?");
+      ?.sql(`SELECT ${ARRIVED} WHERE events.seq > ? AND events.seq <= ? ORDER BY events.seq LIMIT ?`);
     for (const row of statement?.iterate(after, upTo, eventsMax) ?? []) {
-      rows.push(row as { seq: number; body: string });
+      rows.push(row as unknown as ArrivedRow);
       characters += rows.at(-1)!.body.length;
       if (characters >= charactersMax) return { rows, isAll: false };
     }
     return { rows, isAll: rows.length < eventsMax };
+  },
+
+  /** The same for these events. Stops once they exceed `charactersMax`; events that are gone count as read. */
+  arrived(day: number, seqs: readonly number[], charactersMax: number): { rows: ArrivedRow[]; read: number } {
+    const statement = days.get(day)?.sql(`SELECT ${ARRIVED} WHERE events.seq = ?`);
+    const rows: ArrivedRow[] = [];
+    let characters = 0;
+    let read = 0;
+    for (const seq of seqs) {
+      const row = statement?.get(seq) as ArrivedRow | undefined;
+      if (row) rows.push(row);
+      read++;
+      characters += row?.body.length ?? 0;
+      if (characters > charactersMax) break;
+    }
+    return { rows, read };
   },
 
   /** Arrival times rise with the sequence, so this is a binary search. */
@@ -116,13 +135,12 @@ const api = {
       .get();
     let { low, high } = (ends ?? { low: null, high: null }) as { low: number | null; high: number | null };
     if (!reader || low === null || high === null) return undefined;
-    const upTo = reader.sql(
-      "SELECT seq, json_extract(body, '$.id') AS id FROM events WHERE seq <= ? ORDER BY seq DESC LIMIT 1",
-    );
+    const upTo = reader.sql(`SELECT ${ARRIVED} WHERE events.seq <= ? ORDER BY events.seq DESC LIMIT 1`);
     let last: Arrived | undefined;
     for (let at = high; low <= high; at = Math.floor((low + high) / 2)) {
-      const found = upTo.get(at) as unknown as Arrived;
-      if (timeOfId(found.id) < ms) {
+      const row = upTo.get(at) as unknown as ArrivedRow;
+      const found = { seq: row.seq, place: placeOfRow(row) };
+      if (timeOfId(found.place) < ms) {
         last = found;
         low = at + 1;
       } else high = found.seq - 1;
@@ -132,6 +150,14 @@ const api = {
 
   find(day: number, seq: number): FoundRow | undefined {
     return days.get(day)?.sql("SELECT seq, ts, body FROM events WHERE seq = ?").get(seq) as FoundRow | undefined;
+  },
+
+  /** The event of an id that does not tell the sequence number. */
+  findForeign(day: number, id: string): FoundRow | undefined {
+    return days
+      .get(day)
+      ?.sql("SELECT seq, ts, body FROM events WHERE seq = (SELECT seq FROM ids WHERE id = ?)")
+      .get(id) as FoundRow | undefined;
   },
 
   findToken(day: number, token: string): string | undefined {
@@ -159,27 +185,28 @@ const api = {
   summary(day: number): {
     rows: number;
     lastSeq: number;
-    lastBody: string | undefined;
+    /** The place of the last event. */
+    lastPlace: string | undefined;
     lastAmendment: number;
     /** True if the file has the current schema version. */
     isCurrent: boolean;
   } {
     const reader = days.get(day);
-    if (!reader) return { rows: 0, lastSeq: 0, lastBody: undefined, lastAmendment: 0, isCurrent: true };
+    if (!reader) return { rows: 0, lastSeq: 0, lastPlace: undefined, lastAmendment: 0, isCurrent: true };
     const { version } = reader.sql("SELECT user_version AS version FROM pragma_user_version").get() as {
       version: number;
     };
     const { rows } = reader.sql("SELECT coalesce(sum(rows), 0) AS rows FROM blocks").get() as { rows: number };
-    const last = reader.sql("SELECT seq, body FROM events ORDER BY seq DESC LIMIT 1").get() as
-      | { seq: number; body: string }
-      | undefined;
+    const isCurrent = version === DAY_MIGRATIONS.length;
+    const columns = isCurrent ? ARRIVED : "seq, body, NULL AS arrived FROM events";
+    const last = reader.sql(`SELECT ${columns} ORDER BY events.seq DESC LIMIT 1`).get() as ArrivedRow | undefined;
     if (last && !isEventText(last.body)) throw new DamagedFile(dayFile(layout, day), "its last event is unreadable");
     return {
       rows,
       lastSeq: last?.seq ?? 0,
-      lastBody: last?.body,
+      lastPlace: last && placeOfRow(last),
       lastAmendment: reader.lastAmendment(),
-      isCurrent: version === DAY_MIGRATIONS.length,
+      isCurrent,
     };
   },
 

@@ -1,4 +1,3 @@
-import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { workerData } from "node:worker_threads";
 import { parseExact } from "../../../lib/exact-json.ts";
 import { serveThread } from "../../../lib/thread.ts";
@@ -7,8 +6,10 @@ import { isBusy, isStorageFailure, onFile } from "../../files/store-failure.ts";
 import { FileIdentity, goneAmong, SqliteIdentity, type GoneFile } from "../../files/file-identity.ts";
 import { addedWords } from "../../search/indexed-words.ts";
 import { dayFile, listDays, type Layout } from "../../files/layout.ts";
-import { BLOCK_SHIFT, openDayForWriting, removeDayFile, WordsMerger } from "./day-file.ts";
-import { amendedText, type DayGroup } from "./commit-group.ts";
+import { openDayForWriting, removeDayFile } from "./day-file.ts";
+import { DayWriter } from "./day-writer.ts";
+import { amendedText } from "../../files/event-text.ts";
+import type { DayGroup } from "./commit-group.ts";
 
 // The only thread that writes events, one group of one day at a time.
 
@@ -30,14 +31,7 @@ export interface AmendedDay {
 }
 
 interface OpenDay {
-  readonly db: DatabaseSync;
-  readonly insertEvent: StatementSync;
-  readonly insertWords: StatementSync;
-  readonly merger: WordsMerger;
-  readonly upsertBlock: StatementSync;
-  readonly begin: StatementSync;
-  readonly commit: StatementSync;
-  readonly rollback: StatementSync;
+  readonly writer: DayWriter;
   readonly identity: SqliteIdentity;
 }
 
@@ -53,20 +47,8 @@ function openDay(day: number): OpenDay {
   else {
     if (open.size >= OPEN_MAX) closeDay(open.keys().next().value!);
     known.get(day)?.verify();
-    const db = openDayForWriting(layout, day);
-    entry = {
-      db,
-      insertEvent: db.prepare("INSERT INTO events(seq, ts, body, token) VALUES (?, ?, ?, ?)"),
-      insertWords: db.prepare("INSERT INTO words(rowid, text) VALUES (?, ?)"),
-      merger: new WordsMerger(db),
-      upsertBlock:
-        db.prepare(`INSERT INTO blocks(block, min_ts, max_ts, rows) VALUES (?1, ?2, ?3, ?4) ON CONFLICT(block)
-        DO UPDATE SET min_ts = min(min_ts, ?2), max_ts = max(max_ts, ?3), rows = rows + ?4`),
-      begin: db.prepare("BEGIN IMMEDIATE"),
-      commit: db.prepare("COMMIT"),
-      rollback: db.prepare("ROLLBACK"),
-      identity: new SqliteIdentity(dayFile(layout, day)),
-    };
+    const writer = new DayWriter(openDayForWriting(layout, day));
+    entry = { writer, identity: new SqliteIdentity(dayFile(layout, day)) };
     if (!known.has(day)) known.set(day, new FileIdentity(dayFile(layout, day)));
   }
   open.set(day, entry);
@@ -78,7 +60,8 @@ function closeDay(day: number): void {
   const entry = open.get(day);
   open.delete(day);
   if (!entry) return;
-  const { db, identity } = entry;
+  const { identity } = entry;
+  const { db } = entry.writer;
   try {
     db.exec("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)");
   } catch (error) {
@@ -89,36 +72,9 @@ function closeDay(day: number): void {
   }
 }
 
-function commitDay(group: DayGroup): void {
-  const day = openDay(group.day);
-  day.begin.run();
-  try {
-    const { seqs, times, bodies, words, tokens } = group;
-    for (let i = 0; i < seqs.length; i++) {
-      day.insertEvent.run(seqs[i]!, times[i]!, bodies[i]!, tokens[i]!);
-      day.insertWords.run(seqs[i]!, words[i]!);
-    }
-    day.merger.run(words);
-    for (let i = 0; i < seqs.length;) {
-      const block = Math.floor(seqs[i]! / 2 ** BLOCK_SHIFT);
-      let [min, max, rows] = [times[i]!, times[i]!, 0];
-      for (; i < seqs.length && Math.floor(seqs[i]! / 2 ** BLOCK_SHIFT) === block; i++, rows++) {
-        min = Math.min(min, times[i]!);
-        max = Math.max(max, times[i]!);
-      }
-      day.upsertBlock.run(block, min, max, rows);
-    }
-    day.commit.run();
-  } catch (error) {
-    // A full disk may have rolled back already; either way the connection must be out of the transaction.
-    if (day.db.isTransaction) day.rollback.run();
-    throw error;
-  }
-}
-
 /** Numbers each amendment, so that the columns can tell which ones they have. */
 function amendDay({ day, seqs, ids, added, textsAfter }: DayAmendments): AmendedDay {
-  const { db, begin, commit, rollback, insertWords, merger } = openDay(day);
+  const { db, begin, commit, rollback, insertWords, merger } = openDay(day).writer;
   const texts: { seq: number; text: string }[] = [];
   const words: { seq: number; text: string }[] = [];
   let count = 0;
@@ -127,7 +83,9 @@ function amendDay({ day, seqs, ids, added, textsAfter }: DayAmendments): Amended
     const select = db.prepare("SELECT body FROM events WHERE seq = ?");
     const update = db.prepare("UPDATE events SET body = ? WHERE seq = ?");
     const note = db.prepare("INSERT INTO amendments(seq) VALUES (?)");
-    for (const [i, seq] of seqs.entries()) {
+    const foreign = db.prepare("SELECT seq FROM ids WHERE id = ?");
+    for (const [i, given] of seqs.entries()) {
+      const seq = (foreign.get(ids[i]!) as { seq: number } | undefined)?.seq ?? given;
       const body = (select.get(seq) as { body: string } | undefined)?.body;
       if (body === undefined || !body.startsWith(`{"id":"${ids[i]!}"`)) continue;
       const enrichment = parseExact(added[i]!) as JsonObject;
@@ -154,7 +112,9 @@ const api = {
   /** Durable when it returns. Returns the duration in milliseconds. */
   commit(group: DayGroup): number {
     const started = performance.now();
-    onFile(dayFile(layout, group.day), () => openDay(group.day).identity.during(() => commitDay(group)));
+    onFile(dayFile(layout, group.day), () =>
+      openDay(group.day).identity.during(() => openDay(group.day).writer.write(group)),
+    );
     return performance.now() - started;
   },
 
@@ -179,7 +139,7 @@ const api = {
   checkpoint(day: number): number {
     const entry = open.get(day);
     if (!entry) return 0;
-    const row = entry.db.prepare("PRAGMA wal_checkpoint(PASSIVE)").get() as { log: number };
+    const row = entry.writer.db.prepare("PRAGMA wal_checkpoint(PASSIVE)").get() as { log: number };
     return row.log;
   },
 

@@ -13,7 +13,8 @@ import { eventWords } from "../../search/indexed-words.ts";
 import { Amendments } from "./amendments.ts";
 import { Arrivals, type NumberedArrival } from "./arrivals.ts";
 import { Days } from "./journal-days.ts";
-import { eventText, groupByDay, type DayEvents, type Prepared, type PendingAppend } from "./commit-group.ts";
+import { eventText } from "../../files/event-text.ts";
+import { groupByDay, type DayEvents, type Prepared, type PendingAppend } from "./commit-group.ts";
 import type { CheckpointerApi } from "./checkpointer-thread.ts";
 import { WriteAheadLogs } from "./write-ahead-logs.ts";
 import { journalMetrics, type JournalMetrics } from "./journal-metrics.ts";
@@ -104,15 +105,14 @@ export class Journal {
     }
     this.#lastSeq = this.#options.used.seq;
     this.#lastArrivalMs = this.#options.used.arrivedMs;
-    for (const [i, { rows, lastSeq, lastBody, lastAmendment }] of summaries.entries()) {
+    for (const [i, { rows, lastSeq, lastPlace, lastAmendment }] of summaries.entries()) {
       const writtenAt = lastWriteOf(dayFile(this.#options.layout, days[i]!));
       this.#days.grew(days[i]!, { rows, lastSeq, writtenAt });
       this.dayEnds.push({ day: days[i]!, rows, lastSeq, lastAmendment });
       if (lastSeq <= this.#lastSeq) continue;
       this.#lastSeq = lastSeq;
-      const { id } = JSON.parse(lastBody!) as { id: string };
-      this.#lastId = id;
-      this.#lastArrivalMs = Math.max(this.#lastArrivalMs, readEventId(id)!.arrivedMs);
+      this.#lastId = lastPlace!;
+      this.#lastArrivalMs = Math.max(this.#lastArrivalMs, readEventId(lastPlace!)!.arrivedMs);
     }
     this.#committedSeq = this.#lastSeq;
     this.#lastId ??= this.#lastSeq > 0 ? makeEventId(this.#lastArrivalMs, { seq: this.#lastSeq, day: 0 }) : null;

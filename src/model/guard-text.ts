@@ -1,4 +1,4 @@
-import { foldCase } from "../../lib/text.ts";
+import { foldCase } from "../lib/text.ts";
 
 /** Normalises text for guards: folded case, and "ſ" as "s", which case-insensitive patterns treat as equal. */
 export function guardText(text: string): string {

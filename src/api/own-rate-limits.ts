@@ -1,50 +1,25 @@
 import type { Logger } from "pino";
-import { clientNetwork } from "../lib/ip.ts";
-import { createLruCache } from "../lib/lru.ts";
 import { SerialQueue } from "../lib/serial-queue.ts";
 import { DAY_MS, startOfDay } from "../lib/time.ts";
 import type { ApiKey, Plan } from "../model/key.ts";
 import type { KeyStore, KeyUsage } from "../store/ports/key-store.ts";
+import {
+  AddressLimits,
+  isOver,
+  MINUTE_MS,
+  tightestWindow,
+  windowsOf,
+  type KeyWindows,
+  type RateLimitResult,
+  type RateLimits,
+  type RateLimitSettings,
+} from "./rate-windows.ts";
 
-// Rate limits: per minute and per UTC day for each key, per minute for each address without a key.
+// Rate limits of a service that is alone: it counts in memory and saves the counts.
 
-const MINUTE_MS = 60_000;
-/** The maximum number of tracked addresses; the least recently used one is evicted first. */
-const ADDRESSES_MAX = 20_000;
 const SAVE_MS = 1000;
 /** The share of a window that is saved in advance. After a crash the count may be too high by that much, but never too low. */
 const RESERVED_SHARES = { minute: 0.1, day: 0.01 };
-
-export interface RateLimitSettings {
-  readonly rateLimits: boolean;
-  readonly anonymousPerMinute: number;
-  readonly plans: Readonly<Record<Plan, { readonly perMinute: number; readonly perDay: number | null }>>;
-}
-
-/** The outcome of a rate limit check, and the values of the rate limit headers. */
-export interface RateLimitResult {
-  readonly allowed: boolean;
-  /** The tightest window, which the other fields describe. */
-  readonly window: "minute" | "day";
-  readonly limit: number;
-  readonly remaining: number;
-  /** The end of the window, in milliseconds. */
-  readonly resetAt: number;
-}
-
-/** The use of one window of a key. */
-export interface WindowUsage {
-  readonly limit: number;
-  readonly used: number;
-  readonly resetAt: number;
-}
-
-interface RateWindow {
-  readonly span: RateLimitResult["window"];
-  endsAt: number;
-  count: number;
-  readonly max: number;
-}
 
 interface KeyCounters {
   minuteEndsAt: number;
@@ -65,18 +40,19 @@ export interface RateLimitOptions {
 }
 
 /** Continues the saved counts. */
-export async function openRateLimits(options: RateLimitOptions): Promise<RateLimits> {
-  return new RateLimits(options, await options.keys.usage());
+export async function openOwnRateLimits(options: RateLimitOptions): Promise<OwnRateLimits> {
+  return new OwnRateLimits(options, await options.keys.usage());
 }
 
-export class RateLimits {
+/** Counts in memory, for a service without other nodes. */
+class OwnRateLimits implements RateLimits {
   readonly #settings: RateLimitSettings;
   readonly #keys: KeyStore;
   readonly #log: Logger;
   readonly #now: () => number;
   readonly #counters = new Map<string, KeyCounters>();
   readonly #changed = new Set<string>();
-  readonly #addresses = createLruCache<string, RateWindow>(ADDRESSES_MAX);
+  readonly #addresses: AddressLimits;
   readonly #saver: NodeJS.Timeout;
   readonly #writes = new SerialQueue();
   /** False after a failed write until one succeeds, so that not every request attempts it. */
@@ -87,6 +63,7 @@ export class RateLimits {
     this.#keys = keys;
     this.#log = log;
     this.#now = now;
+    this.#addresses = new AddressLimits(settings, now);
     for (const { keyId, ...used } of usage) {
       this.#counters.set(keyId, { ...used, savedMinuteCount: used.minuteCount, savedDayCount: used.dayCount });
     }
@@ -98,16 +75,7 @@ export class RateLimits {
     const now = this.#now();
     const use = this.#countersOf(key.id, now);
     const plan = this.#settings.plans[key.plan];
-    const minute: RateWindow = {
-      span: "minute",
-      endsAt: use.minuteEndsAt,
-      count: use.minuteCount,
-      max: plan.perMinute,
-    };
-    const windows = [minute];
-    if (plan.perDay !== null)
-      windows.push({ span: "day", endsAt: use.day + DAY_MS, count: use.dayCount, max: plan.perDay });
-    const result = this.#check(windows);
+    const result = tightestWindow(windowsOf(use, plan), this.#settings.rateLimits);
     if (result.allowed) {
       if (this.#settings.rateLimits) {
         use.minuteCount++;
@@ -123,24 +91,14 @@ export class RateLimits {
   }
 
   countForAddress(address: string): RateLimitResult {
-    const now = this.#now();
-    const name = clientNetwork(address);
-    let window = this.#addresses.get(name);
-    if (!window || isOver(window.endsAt, now)) {
-      window = { span: "minute", endsAt: now + MINUTE_MS, count: 0, max: this.#settings.anonymousPerMinute };
-      this.#addresses.set(name, window);
-    }
-    const result = this.#check([window]);
-    if (result.allowed && this.#settings.rateLimits) window.count++;
-    return result;
+    return this.#addresses.count(address);
   }
 
   get areEnforced(): boolean {
     return this.#settings.rateLimits;
   }
 
-  /** The current windows of a key; counts nothing. */
-  windowsOf({ id, plan }: ApiKey): { minute: WindowUsage; day: WindowUsage | null } {
+  async windowsOf({ id, plan }: ApiKey): Promise<KeyWindows> {
     const { perMinute, perDay } = this.#settings.plans[plan];
     const { minuteEndsAt, minuteCount, day, dayCount } = this.#countersOf(id, this.#now());
     return {
@@ -149,8 +107,8 @@ export class RateLimits {
     };
   }
 
-  usageOf(keyId: string): { lastUsedAt: number } | undefined {
-    return this.#counters.get(keyId);
+  async lastUses(): Promise<ReadonlyMap<string, number>> {
+    return new Map(Array.from(this.#counters, ([keyId, { lastUsedAt }]) => [keyId, lastUsedAt]));
   }
 
   /** Drops the counters of removed keys. */
@@ -245,19 +203,6 @@ export class RateLimits {
     }
     return use;
   }
-
-  #check(windows: readonly RateWindow[]): RateLimitResult {
-    const limited = this.#settings.rateLimits;
-    const left = ({ max, count }: RateWindow) => (limited ? Math.max(0, max - count) : max);
-    // The window with the fewest requests remaining; if both are exhausted, the one that ends later.
-    const tightest = windows.reduce((a, b) => {
-      const difference = left(a) - left(b);
-      return difference < 0 || (difference === 0 && a.endsAt >= b.endsAt) ? a : b;
-    });
-    const allowed = left(tightest) > 0;
-    const remaining = left(tightest) - (allowed && limited ? 1 : 0);
-    return { allowed, window: tightest.span, limit: tightest.max, remaining, resetAt: tightest.endsAt };
-  }
 }
 
 type SavedCounts = Pick<KeyUsage, "minuteCount" | "dayCount">;
@@ -265,9 +210,4 @@ type SavedCounts = Pick<KeyUsage, "minuteCount" | "dayCount">;
 function toUsage(keyId: string, use: KeyCounters, counts: SavedCounts): KeyUsage {
   const { lastUsedAt, day, minuteEndsAt } = use;
   return { keyId, lastUsedAt, day, minuteEndsAt, ...counts };
-}
-
-/** A window whose end is further away than its length was opened before the clock was set back. */
-function isOver(endsAt: number, now: number): boolean {
-  return now >= endsAt || endsAt - now > MINUTE_MS;
 }
