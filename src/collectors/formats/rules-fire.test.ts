@@ -1,46 +1,15 @@
 import { describe, expect, test } from "vitest";
-import { loadBuiltinRules } from "../../detection/rules/builtin.ts";
-import { Reference } from "../../detection/testing/reference-engine.ts";
-import { formatTime } from "../../lib/time.ts";
-import type { Finding } from "../../model/finding.ts";
-import { classOfType, sourceName, type Event, type JsonValue } from "../../model/event.ts";
+import type { JsonValue } from "../../model/event.ts";
 import { CONTEXT, eventsOf, NOW } from "./context.fixture.ts";
 import { readEve } from "./eve/eve.ts";
 import { readLine } from "./read-line.ts";
 import type { ParsedEvent } from "./reading.ts";
+import { fired, found, titles } from "./rules-fire.fixture.ts";
 import { CEF_CONFIG, EVE_RECORDS } from "./samples.fixture.ts";
 import { OpenEvents } from "./unifi/open-events.ts";
 import { readBody, type BodyName } from "./unifi/webhooks.ts";
 
 // Field names and types are right only if the built-in rules match real lines.
-
-// Absence rules depend on the clock and are left out.
-const rules = loadBuiltinRules({ platform: "platform", timezone: "UTC" }).filter(({ absence }) => !absence);
-
-/** Findings of the built-in rules. */
-function found(read: readonly ParsedEvent[]): readonly Finding[] {
-  const events = read.map((event, index): Event => ({
-    id: `evt_${String(index).padStart(8, "0")}`,
-    type: event.type,
-    source: sourceName("platform", event.source),
-    class: classOfType(event.type, event.class),
-    severity: event.severity,
-    timestamp: formatTime(event.timestampMs ?? NOW),
-    raw: event.raw,
-    enrichment: {},
-  }));
-  return new Reference(rules).process(events, NOW).findings;
-}
-
-function fired(read: readonly ParsedEvent[]): string[] {
-  return [...new Set(found(read).map(({ rule }) => rule.name))].sort();
-}
-
-/** Titles of one rule's findings, in order. */
-const titles = (name: string, read: readonly ParsedEvent[]) =>
-  found(read)
-    .filter(({ rule }) => rule.name === name)
-    .map(({ title }) => title);
 
 const times = <Made>(count: number, make: (index: number) => Made): Made[] =>
   Array.from({ length: count }, (_, i) => make(i));

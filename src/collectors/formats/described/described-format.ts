@@ -7,14 +7,17 @@ import type { LineFormat, LineMessage, MessageReading } from "../line-format.ts"
 import type { ParsedEvent, ReadContext } from "../reading.ts";
 import { splitColumns } from "./columns.ts";
 import type { EventDescription, FormatDescription, ValueTest } from "./description.ts";
+import { putLocalAddress } from "../threat-severity.ts";
 import { fieldPutter, isFieldName, kindOfName, type PutField } from "./field-values.ts";
-import { scanPairs } from "./pairs.ts";
+import { PairKeys, scanPairs } from "./pairs.ts";
 import { Template } from "./template.ts";
 
 // Reads lines by a description.
 
 /** A device's values by its own names, before they get ours. */
 type Values = Map<string, string>;
+
+type ValueOf = (name: string) => string | undefined;
 
 interface Scanned {
   readonly values: Values;
@@ -39,7 +42,8 @@ export function describedFormat(description: FormatDescription): LineFormat {
 class DescribedReader {
   readonly #description: FormatDescription;
   readonly #programs: ReadonlySet<string> | undefined;
-  readonly #header: BoundTemplate | undefined;
+  readonly #headers: readonly BoundTemplate[] | undefined;
+  readonly #parts: readonly (readonly [string, readonly BoundTemplate[]])[];
   readonly #scan: (text: string, start: number, known: Values) => Scanned | undefined;
   readonly #putters = new Map<string, readonly PutField[]>();
   readonly #absent: ReadonlySet<string>;
@@ -48,11 +52,17 @@ class DescribedReader {
 
   constructor(description: FormatDescription) {
     this.#description = description;
-    const { match, header, fields, absent, events, time = [] } = description;
+    const { match, header, parts, fields, words, absent, events, time = [] } = description;
     this.#programs = match.programs && new Set(match.programs);
-    this.#header = header === undefined ? undefined : new BoundTemplate(header);
+    this.#headers = header?.map((source) => new BoundTemplate(source));
+    this.#parts = Object.entries(parts).map(([name, sources]) => [name, sources.map((one) => new BoundTemplate(one))]);
     this.#scan = scannerOf(description);
-    for (const [own, names] of Object.entries(fields)) this.#putters.set(own, names.map(fieldPutter));
+    for (const [own, names] of Object.entries(fields)) {
+      this.#putters.set(
+        own,
+        names.map((name) => translated(fieldPutter(name), words[own])),
+      );
+    }
     this.#absent = new Set(["", ...absent]);
     this.#events = new EventIndex(events.map((event) => new DescribedEvent(event)));
     this.#times = time;
@@ -64,13 +74,17 @@ class DescribedReader {
     const known: Values = new Map();
     let start = 0;
     const header: JsonObject = {};
-    if (this.#header !== undefined) {
-      start = this.#header.match(message, 0, known, header);
+    if (this.#headers !== undefined) {
+      start = firstMatch(this.#headers, message, 0, known, header);
       if (start < 0) return undefined;
     }
     const scanned = this.#scan(message, start, known);
     if (scanned === undefined) return undefined;
     const { values, leftOut } = scanned;
+    for (const [name, templates] of this.#parts) {
+      const value = values.get(name);
+      if (value !== undefined) firstMatch(templates, value, 0, values, header);
+    }
     for (const event of this.#events.candidates(values)) {
       const raw: JsonObject = { ...header };
       if (!event.matches(values, message, start, raw)) continue;
@@ -101,10 +115,12 @@ class DescribedReader {
 
   #event(event: DescribedEvent, values: Values, message: string, raw: JsonObject, context: ReadContext): ParsedEvent {
     const { source, class: stated } = event.description;
-    event.putConstants(values, raw);
+    event.putConstants((name) => this.#stated(values, name), raw);
+    const type = event.typeOf(values);
+    if (type === "ids_alert") putLocalAddress(raw);
     if (raw["message"] === undefined && this.#description.pairs === undefined) put(raw, "message", message);
     return {
-      type: event.typeOf(values),
+      type,
       source: source ?? this.#description.source,
       severity: event.severityOf(values),
       ...(stated && { class: stated }),
@@ -113,9 +129,15 @@ class DescribedReader {
     };
   }
 
+  /** A value that is not one of the words for a missing one. */
+  #stated(values: Values, name: string): string | undefined {
+    const value = values.get(name);
+    return value === undefined || this.#absent.has(value) ? undefined : value;
+  }
+
   #timeOf(values: Values, context: ReadContext): number | null {
     for (const source of this.#times) {
-      const text = source.includes("{") ? filled(source, values) : values.get(source);
+      const text = source.includes("{") ? filled(source, (name) => values.get(name)) : values.get(source);
       const ms = text === undefined ? null : readAnyTime(text, context);
       if (ms !== null) return ms;
     }
@@ -123,11 +145,18 @@ class DescribedReader {
   }
 }
 
+/** Puts our word for a device's word; any other value as it is. */
+function translated(putField: PutField, words: Readonly<Record<string, string>> | undefined): PutField {
+  if (words === undefined) return putField;
+  const known = new Map(Object.entries(words));
+  return (raw, value) => putField(raw, known.get(value) ?? value);
+}
+
 /** A text with values in place of their names in braces; undefined if one is missing. */
-function filled(source: string, values: Values): string | undefined {
+function filled(source: string, valueOf: ValueOf): string | undefined {
   let isWhole = true;
   const text = source.replaceAll(/\{([^{}]{1,64})\}/g, (_, name: string) => {
-    const value = values.get(name);
+    const value = valueOf(name);
     isWhole &&= value !== undefined;
     return value ?? "";
   });
@@ -151,14 +180,32 @@ class BoundTemplate {
   match(message: string, start: number, values: Values, raw: JsonObject): number {
     const end = this.#template.match(message, start, this.#captured);
     if (end < 0) return -1;
-    for (const [index, name] of this.#names.entries()) {
-      if (name === "") continue;
-      const value = this.#captured[index]!;
-      if (!this.#putters[index]!(raw, value)) return -1;
-      values.set(name, value);
+    for (let index = 0; index < this.#names.length; index++) {
+      if (this.#names[index] !== "" && !this.#putters[index]!(raw, this.#captured[index]!)) return -1;
+    }
+    for (let index = 0; index < this.#names.length; index++) {
+      if (this.#names[index] !== "") values.set(this.#names[index]!, this.#captured[index]!);
     }
     return end;
   }
+}
+
+/** Puts what the first template that matches finds. Position behind the match; -1 if there is none. */
+function firstMatch(
+  templates: readonly BoundTemplate[],
+  message: string,
+  start: number,
+  values: Values,
+  raw: JsonObject,
+): number {
+  for (const template of templates) {
+    const found: JsonObject = {};
+    const end = template.match(message, start, values, found);
+    if (end < 0) continue;
+    Object.assign(raw, found);
+    return end;
+  }
+  return -1;
 }
 
 class DescribedEvent {
@@ -184,20 +231,13 @@ class DescribedEvent {
   /** Puts what its pattern finds. */
   matches(values: Values, message: string, start: number, raw: JsonObject): boolean {
     for (const [name, test] of this.#tests) if (!test(values.get(name))) return false;
-    if (this.#patterns === undefined) return true;
-    for (const pattern of this.#patterns) {
-      const found: JsonObject = {};
-      if (pattern.match(message, start, values, found) < 0) continue;
-      Object.assign(raw, found);
-      return true;
-    }
-    return false;
+    return this.#patterns === undefined || firstMatch(this.#patterns, message, start, values, raw) >= 0;
   }
 
   /** Constants replace what the device says. */
-  putConstants(values: Values, raw: JsonObject): void {
+  putConstants(valueOf: ValueOf, raw: JsonObject): void {
     for (const [name, putField, value] of this.#constants) {
-      const text = typeof value === "string" && value.includes("{") ? filled(value, values) : value;
+      const text = typeof value === "string" && value.includes("{") ? filled(value, valueOf) : value;
       if (text === undefined) continue;
       delete raw[name];
       if (typeof text === "boolean") raw[name] = text;
@@ -287,8 +327,9 @@ function scannerOf({
   json,
 }: FormatDescription): (text: string, start: number, known: Values) => Scanned | undefined {
   if (pairs !== undefined) {
+    const keys = new PairKeys(pairs.assign);
     return (text, start, known) => {
-      const { values, leftOut } = scanPairs(text, start, pairs);
+      const { values, leftOut } = scanPairs(text, start, pairs, keys);
       for (const [name, value] of known) values.set(name, value);
       return { values, leftOut };
     };

@@ -25,6 +25,9 @@ const template = text.superRefine((source, context) => {
   }
 });
 
+/** The first one that matches counts. */
+const templates = z.union([template.transform((one) => [one]), z.array(template).min(1).max(50)]);
+
 /** What a value must be: one of several, or one that begins with, ends with or contains a text, or any at all. */
 const valueTest = z.union([
   scalar.transform((value) => ({ is: [value] })),
@@ -68,7 +71,7 @@ const fieldName = text.refine(isTargetName, "is not a field name; see docs/event
 
 const described = z.strictObject({
   when: when.optional(),
-  pattern: z.union([template.transform((one) => [one]), z.array(template).min(1).max(50)]).optional(),
+  pattern: templates.optional(),
   nothing: z.literal(true).optional().describe("the line is no news"),
   type: type.optional(),
   class: z.enum(CLASSES).optional(),
@@ -110,7 +113,7 @@ export const descriptionSchema = z
       })
       .refine(({ programs, begins, contains }) => (programs ?? begins ?? contains) !== undefined, "must not be empty"),
     owns_programs: z.boolean().default(false),
-    header: template.optional(),
+    header: templates.optional(),
     pairs: z
       .strictObject({ assign: z.string().min(1).max(3).default("="), separator: z.string().length(1).default(" ") })
       .optional(),
@@ -118,8 +121,16 @@ export const descriptionSchema = z
       .strictObject({ separator: z.string().length(1).default(","), groups: z.array(columnGroup).min(1).max(10) })
       .optional(),
     json: z.literal(true).optional(),
+    parts: z
+      .record(text, templates)
+      .default({})
+      .describe("templates that divide a value, such as `address:port`; one that matches none stays whole"),
     absent: z.array(z.string()).default([]).describe("words for a value that is missing"),
     fields: z.record(text, z.union([fieldName.transform((name) => [name]), z.array(fieldName)])).default({}),
+    words: z
+      .record(text, z.record(scalar, z.string()))
+      .default({})
+      .describe("our words for words of a value; an empty one means that the value is missing"),
     keep: z.boolean().default(true).describe("values without a field name are stored under their own"),
     time: words.optional().describe("values, or templates of values, that make the time"),
     events: z.array(described).min(1).max(EVENTS_MAX),

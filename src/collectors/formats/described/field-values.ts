@@ -39,7 +39,18 @@ const CONVERTED: Partial<Record<FieldNameKey, Convert>> = {
   duration_s: clockSecondsOf,
   lease_s: clockSecondsOf,
   score: numberOf,
+  setting: settingOf,
 };
+
+/** In lower case with `_`; the points of a path stay. */
+function settingOf(value: string): string | undefined {
+  return textOf(
+    value
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}.]+/gu, "_")
+      .replaceAll(/^_|_$/g, ""),
+  );
+}
 
 /** A duration in any notation, also `1h:23m:45s` and `1:23:45`. */
 function clockSecondsOf(value: string): number | undefined {

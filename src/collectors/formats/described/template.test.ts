@@ -33,6 +33,11 @@ describe("a template", () => {
       "for a from 203.0.113.9 from 192.0.2.1",
       { user: "a from 203.0.113.9", src_ip: "192.0.2.1" },
     ],
+    [
+      "{user:greedy}, {src_mac:word}, {src_ip}",
+      "a, 02:00:00:00:00:01, b, 02:00:00:00:00:02, 192.0.2.1",
+      { user: "a, 02:00:00:00:00:01, b", src_mac: "02:00:00:00:00:02", src_ip: "192.0.2.1" },
+    ],
     ["for {user:text} from {src_ip}", "for a b from 192.0.2.1", { user: "a b", src_ip: "192.0.2.1" }],
     ["says: {message:rest}", "says: all of it", { message: "all of it" }],
     ["\\{{user}\\}", "{ann}", { user: "ann" }],

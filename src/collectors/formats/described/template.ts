@@ -1,7 +1,7 @@
 import { unreachable } from "../../../lib/unreachable.ts";
 
 // A template of a message: text, and fields in braces, such as `Ban {src_ip} for {duration_s} seconds`. It is scanned from left
-// to right without going back, so the time is linear in the message.
+// to right. Only greedy fields go back, a limited number of times, so the time is linear in the message.
 
 /** How far a field reaches. */
 export const FIELD_KINDS = {
@@ -35,6 +35,8 @@ export type KindOfName = (name: string) => FieldKind;
 
 const FIELD = /\{([a-z0-9_.]{0,64})(?::([a-z]{1,16}))?\}/g;
 const PARTS_MAX = 64;
+/** Ends of greedy fields that are tried in one match. */
+const GREEDY_TRIES_MAX = 16;
 const ZERO = 0x30;
 const NINE = 0x39;
 const POINT = 0x2e;
@@ -50,6 +52,7 @@ export class Template {
   /** Text that the message begins with. */
   readonly #opening: string;
   readonly #parts: readonly TemplatePart[];
+  #triesLeft = 0;
 
   /** Throws TemplateFault. */
   constructor(source: string, kindOf: KindOfName) {
@@ -65,9 +68,15 @@ export class Template {
    */
   match(message: string, start: number, values: string[]): number {
     if (!message.startsWith(this.#opening, start)) return -1;
-    let at = start + this.#opening.length;
-    for (let index = 0; index < this.#parts.length; index++) {
+    this.#triesLeft = GREEDY_TRIES_MAX;
+    return this.#matchParts(0, message, start + this.#opening.length, values);
+  }
+
+  #matchParts(first: number, message: string, start: number, values: string[]): number {
+    let at = start;
+    for (let index = first; index < this.#parts.length; index++) {
       const { field, next } = this.#parts[index]!;
+      if (field.kind === "greedy" && next !== "") return this.#matchGreedy(index, message, at, values);
       const end = endOfField(message, at, field.kind, next);
       if (end < at || (end === at && field.kind !== "rest" && field.kind !== "text")) return -1;
       values[index] = field.kind === "quoted" ? unquoted(message, at, end) : message.slice(at, end);
@@ -75,6 +84,21 @@ export class Template {
       at = end + next.length;
     }
     return at;
+  }
+
+  /** The text behind the field may occur again in the fields behind it: from the last occurrence to earlier ones, a few times. */
+  #matchGreedy(index: number, message: string, at: number, values: string[]): number {
+    const { next } = this.#parts[index]!;
+    let end = message.lastIndexOf(next);
+    for (; end > at && this.#triesLeft > 0; this.#triesLeft--) {
+      const matched = this.#matchParts(index + 1, message, end + next.length, values);
+      if (matched >= 0) {
+        values[index] = message.slice(at, end);
+        return matched;
+      }
+      end = message.lastIndexOf(next, end - 1);
+    }
+    return -1;
   }
 }
 
@@ -120,7 +144,7 @@ function endOfField(message: string, at: number, kind: FieldKind, next: string):
     case "rest":
       return message.length;
     case "greedy":
-      return next === "" ? message.length : message.lastIndexOf(next);
+      return message.length;
     case "text":
       return next === "" ? message.length : message.indexOf(next, at);
     case "word":

@@ -1,0 +1,44 @@
+import { describe, expect, test } from "vitest";
+import { CONTEXT, eventsOf } from "./context.fixture.ts";
+import { readLine } from "./read-line.ts";
+import { fired, found } from "./rules-fire.fixture.ts";
+
+// Lines of firewalls, and the built-in rules that they must fire.
+
+/** Lines a second apart. */
+const lines = (count: number, make: (index: number) => string) =>
+  Array.from({ length: count }, (_, index) =>
+    eventsOf(readLine(`<134>${clock(index)} gw ${make(index)}`, CONTEXT)),
+  ).flat();
+const clock = (index: number) => `Nov 15 19:10:${String(index).padStart(2, "0")}`;
+
+describe("built-in rules match lines of firewalls", () => {
+  test.each<[string, string, number, (index: number) => string]>([
+    [
+      "filterlog",
+      "network.port_sweep",
+      25,
+      (i) =>
+        `filterlog[1]: 5,,,1000000103,igb0,match,block,in,4,0x0,,54,1,0,DF,6,tcp,60,192.0.2.80,198.51.100.4,40112,${1000 + i},0,S,1,,1,,`,
+    ],
+    [
+      "pfsense",
+      "network.brute_force",
+      12,
+      () => "php-fpm[347]: /index.php: webConfigurator authentication error for user 'admin' from: 192.0.2.66",
+    ],
+    [
+      "pfsense",
+      "network.brute_force_then_success",
+      7,
+      (i) =>
+        i < 6
+          ? "audit[1]: /index.php: Web GUI authentication error for 'root' from 192.0.2.66"
+          : "audit[1]: /index.php: Successful login for user 'root' from: 192.0.2.66",
+    ],
+  ])("%s fires %s", (_, name, count, make) => {
+    const events = lines(count, make);
+    expect(fired(events)).toContain(name);
+    expect(found(events).filter(({ title }) => title.includes("(none)"))).toEqual([]);
+  });
+});
