@@ -6,7 +6,7 @@ import { readAnyTime } from "../device-times.ts";
 import type { LineFormat, LineMessage, MessageReading } from "../line-format.ts";
 import type { ParsedEvent, ReadContext } from "../reading.ts";
 import { splitColumns } from "./columns.ts";
-import type { EventDescription, FormatDescription, ValueTest } from "./description.ts";
+import type { EventDescription, FormatDescription, DescribedTest } from "./description.ts";
 import { putLocalAddress } from "../threat-severity.ts";
 import { fieldPutter, isFieldName, kindOfName, type PutField } from "./field-values.ts";
 import { PairKeys, scanPairs } from "./pairs.ts";
@@ -15,14 +15,17 @@ import { Template } from "./template.ts";
 // Reads lines by a description.
 
 /** A device's values by its own names, before they get ours. */
-type Values = Map<string, string>;
+type DeviceValues = Map<string, string>;
 
 type ValueOf = (name: string) => string | undefined;
 
 interface Scanned {
-  readonly values: Values;
+  readonly values: DeviceValues;
   readonly leftOut: number;
 }
+
+/** Names of values that a description does not mention. */
+const NAMES_MAX = 2000;
 
 /** Turns a description into a format. */
 export function describedFormat(description: FormatDescription): LineFormat {
@@ -44,11 +47,13 @@ class DescribedReader {
   readonly #programs: ReadonlySet<string> | undefined;
   readonly #headers: readonly BoundTemplate[] | undefined;
   readonly #parts: readonly (readonly [string, readonly BoundTemplate[]])[];
-  readonly #scan: (text: string, start: number, known: Values) => Scanned | undefined;
+  readonly #scan: (text: string, start: number, known: DeviceValues) => Scanned | undefined;
   readonly #putters = new Map<string, readonly PutField[]>();
   readonly #absent: ReadonlySet<string>;
+  /** Longest of the words for a missing value: most values are longer. */
+  readonly #absentCharacters: number;
   readonly #events: EventIndex;
-  readonly #times: readonly string[];
+  readonly #times: readonly ((valueOf: ValueOf) => string | undefined)[];
 
   constructor(description: FormatDescription) {
     this.#description = description;
@@ -64,14 +69,15 @@ class DescribedReader {
       );
     }
     this.#absent = new Set(["", ...absent]);
+    this.#absentCharacters = Math.max(0, ...absent.map(({ length }) => length));
     this.#events = new EventIndex(events.map((event) => new DescribedEvent(event)));
-    this.#times = time;
+    this.#times = time.map((source) => filler(source.includes("{") ? source : `{${source}}`));
   }
 
   read({ program, message: behindProgram, whole }: LineMessage, context: ReadContext): MessageReading | undefined {
     const message = this.#programs === undefined ? whole : behindProgram;
     if (!this.#isRecognised(program, message)) return undefined;
-    const known: Values = new Map();
+    const known: DeviceValues = new Map();
     let start = 0;
     const header: JsonObject = {};
     if (this.#headers !== undefined) {
@@ -89,7 +95,10 @@ class DescribedReader {
       const raw: JsonObject = { ...header };
       if (!event.matches(values, message, start, raw)) continue;
       if (event.description.nothing) return { kind: "nothing" };
+      // Constants come first, since a value that is there stays.
+      event.putConstants((name) => this.#stated(values, name), raw);
       this.#putAll(values, raw);
+      event.removeEmpty(raw);
       if (leftOut > 0) put(raw, "fields_left_out", leftOut);
       return { kind: "events", events: [this.#event(event, values, message, raw, context)] };
     }
@@ -103,19 +112,33 @@ class DescribedReader {
     return contains === undefined || contains.every((text) => message.includes(text));
   }
 
-  #putAll(values: Values, raw: JsonObject): void {
-    const { keep } = this.#description;
+  #putAll(values: DeviceValues, raw: JsonObject): void {
     for (const [name, value] of values) {
-      if (this.#absent.has(value)) continue;
-      const putters = this.#putters.get(name);
-      if (putters !== undefined) for (const putField of putters) putField(raw, value);
-      else if (keep && !isFieldName(name) && !Object.hasOwn(raw, name)) putForeign(raw, name, value);
+      if (this.#isAbsent(value)) continue;
+      const putters = this.#putters.get(name) ?? this.#ownPutters(name);
+      for (let index = 0; index < putters.length; index++) putters[index]!(raw, value);
     }
   }
 
-  #event(event: DescribedEvent, values: Values, message: string, raw: JsonObject, context: ReadContext): ParsedEvent {
+  /** Remembers what to do with a value that the description does not name. */
+  #ownPutters(name: string): readonly PutField[] {
+    const putters = this.#description.keep && !isFieldName(name) ? [fieldPutter(name)] : [];
+    if (this.#putters.size < NAMES_MAX) this.#putters.set(name, putters);
+    return putters;
+  }
+
+  #isAbsent(value: string): boolean {
+    return value.length <= this.#absentCharacters && this.#absent.has(value);
+  }
+
+  #event(
+    event: DescribedEvent,
+    values: DeviceValues,
+    message: string,
+    raw: JsonObject,
+    context: ReadContext,
+  ): ParsedEvent {
     const { source, class: stated } = event.description;
-    event.putConstants((name) => this.#stated(values, name), raw);
     const type = event.typeOf(values);
     if (type === "ids_alert") putLocalAddress(raw);
     if (raw["message"] === undefined && this.#description.pairs === undefined) put(raw, "message", message);
@@ -130,14 +153,14 @@ class DescribedReader {
   }
 
   /** A value that is not one of the words for a missing one. */
-  #stated(values: Values, name: string): string | undefined {
+  #stated(values: DeviceValues, name: string): string | undefined {
     const value = values.get(name);
-    return value === undefined || this.#absent.has(value) ? undefined : value;
+    return value === undefined || this.#isAbsent(value) ? undefined : value;
   }
 
-  #timeOf(values: Values, context: ReadContext): number | null {
-    for (const source of this.#times) {
-      const text = source.includes("{") ? filled(source, (name) => values.get(name)) : values.get(source);
+  #timeOf(values: DeviceValues, context: ReadContext): number | null {
+    for (const textOf of this.#times) {
+      const text = textOf((name) => values.get(name));
       const ms = text === undefined ? null : readAnyTime(text, context);
       if (ms !== null) return ms;
     }
@@ -152,15 +175,22 @@ function translated(putField: PutField, words: Readonly<Record<string, string>> 
   return (raw, value) => putField(raw, known.get(value) ?? value);
 }
 
-/** A text with values in place of their names in braces; undefined if one is missing. */
-function filled(source: string, valueOf: ValueOf): string | undefined {
-  let isWhole = true;
-  const text = source.replaceAll(/\{([^{}]{1,64})\}/g, (_, name: string) => {
-    const value = valueOf(name);
-    isWhole &&= value !== undefined;
-    return value ?? "";
+/** A text with names in braces, and how to put values in their place; undefined if one is missing. */
+function filler(source: string): (valueOf: ValueOf) => string | undefined {
+  const [first = "", ...rest] = source.split("{");
+  const parts = rest.map((part) => {
+    const close = part.indexOf("}");
+    return [part.slice(0, close), part.slice(close + 1)] as const;
   });
-  return isWhole ? text : undefined;
+  return (valueOf) => {
+    let text = first;
+    for (const [name, after] of parts) {
+      const value = valueOf(name);
+      if (value === undefined) return undefined;
+      text += value + after;
+    }
+    return text;
+  };
 }
 
 /** A template whose fields are put into an event; those with another name become values. */
@@ -177,7 +207,7 @@ class BoundTemplate {
   }
 
   /** Position behind the match; -1 if there is none, or a value does not fit its field. */
-  match(message: string, start: number, values: Values, raw: JsonObject): number {
+  match(message: string, start: number, values: DeviceValues, raw: JsonObject): number {
     const end = this.#template.match(message, start, this.#captured);
     if (end < 0) return -1;
     for (let index = 0; index < this.#names.length; index++) {
@@ -195,7 +225,7 @@ function firstMatch(
   templates: readonly BoundTemplate[],
   message: string,
   start: number,
-  values: Values,
+  values: DeviceValues,
   raw: JsonObject,
 ): number {
   for (const template of templates) {
@@ -212,14 +242,17 @@ class DescribedEvent {
   readonly description: EventDescription;
   readonly #tests: readonly (readonly [string, (value: string | undefined) => boolean])[];
   readonly #patterns: readonly BoundTemplate[] | undefined;
-  readonly #constants: readonly (readonly [string, PutField, string | number | boolean])[];
+  readonly #removed: readonly string[];
+  readonly #constants: readonly (readonly [string, PutField, (valueOf: ValueOf) => string | boolean | undefined])[];
 
   constructor(description: EventDescription) {
     this.description = description;
     this.#tests = Object.entries(description.when ?? {}).map(([name, test]) => [name, valueTester(test)] as const);
     this.#patterns = description.pattern?.map((source) => new BoundTemplate(source));
+    this.#removed = Object.entries(description.set ?? {}).flatMap(([name, value]) => (value === "" ? [name] : []));
     this.#constants = Object.entries(description.set ?? {}).map(
-      ([name, value]) => [name, fieldPutter(name), value] as const,
+      ([name, value]) =>
+        [name, fieldPutter(name), typeof value === "boolean" ? () => value : filler(String(value))] as const,
     );
   }
 
@@ -229,23 +262,28 @@ class DescribedEvent {
   }
 
   /** Puts what its pattern finds. */
-  matches(values: Values, message: string, start: number, raw: JsonObject): boolean {
+  matches(values: DeviceValues, message: string, start: number, raw: JsonObject): boolean {
     for (const [name, test] of this.#tests) if (!test(values.get(name))) return false;
     return this.#patterns === undefined || firstMatch(this.#patterns, message, start, values, raw) >= 0;
   }
 
-  /** Constants replace what the device says. */
+  /** Constants take the place of what the device says. */
   putConstants(valueOf: ValueOf, raw: JsonObject): void {
-    for (const [name, putField, value] of this.#constants) {
-      const text = typeof value === "string" && value.includes("{") ? filled(value, valueOf) : value;
-      if (text === undefined) continue;
-      delete raw[name];
+    for (const [name, putField, textOf] of this.#constants) {
+      const text = textOf(valueOf);
+      if (text === undefined || text === "") continue;
+      if (raw[name] !== undefined) delete raw[name];
       if (typeof text === "boolean") raw[name] = text;
-      else putField(raw, String(text));
+      else putField(raw, text);
     }
   }
 
-  typeOf(values: Values): string {
+  /** An empty constant removes what the device says. */
+  removeEmpty(raw: JsonObject): void {
+    for (const name of this.#removed) if (raw[name] !== undefined) delete raw[name];
+  }
+
+  typeOf(values: DeviceValues): string {
     const { type } = this.description;
     if (typeof type === "string") return type;
     const value = values.get(type!.of);
@@ -254,7 +292,7 @@ class DescribedEvent {
     return types === undefined ? typeOf(value, type!.else) : Object.hasOwn(types, value) ? types[value]! : type!.else;
   }
 
-  severityOf(values: Values): Severity {
+  severityOf(values: DeviceValues): Severity {
     const { severity } = this.description;
     if (typeof severity === "string") return severity;
     const { of, values: words, scale, else: otherwise } = severity!;
@@ -267,7 +305,7 @@ class DescribedEvent {
   }
 }
 
-function valueTester(test: ValueTest): (value: string | undefined) => boolean {
+function valueTester(test: DescribedTest): (value: string | undefined) => boolean {
   const { is, not, begins, ends, contains, exists } = {
     not: undefined,
     begins: undefined,
@@ -315,7 +353,7 @@ class EventIndex {
     }
   }
 
-  candidates(values: Values): readonly DescribedEvent[] {
+  candidates(values: DeviceValues): readonly DescribedEvent[] {
     const value = this.#key === undefined ? undefined : values.get(this.#key);
     return (value === undefined ? undefined : this.#byValue.get(value)) ?? this.#others;
   }
@@ -325,7 +363,7 @@ function scannerOf({
   pairs,
   columns,
   json,
-}: FormatDescription): (text: string, start: number, known: Values) => Scanned | undefined {
+}: FormatDescription): (text: string, start: number, known: DeviceValues) => Scanned | undefined {
   if (pairs !== undefined) {
     const keys = new PairKeys(pairs.assign);
     return (text, start, known) => {
@@ -343,14 +381,14 @@ function columnScanner({ separator, groups }: NonNullable<FormatDescription["col
   const chosen = groups.map((group) => {
     const cases = group.map((one) => (typeof one === "string" ? undefined : one));
     if (cases[0] === undefined) return () => group as readonly string[];
-    const tested = (cases as { when: Record<string, ValueTest>; columns: string[] }[]).map(({ when, columns }) => ({
+    const tested = (cases as { when: Record<string, DescribedTest>; columns: string[] }[]).map(({ when, columns }) => ({
       columns,
       tests: Object.entries(when).map(([name, test]) => [name, valueTester(test)] as const),
     }));
-    return (values: Values) =>
+    return (values: DeviceValues) =>
       tested.find(({ tests }) => tests.every(([name, test]) => test(values.get(name))))?.columns ?? [];
   });
-  return (text: string, start: number, values: Values): Scanned => {
+  return (text: string, start: number, values: DeviceValues): Scanned => {
     const cells = splitColumns(text, start, separator);
     let at = 0;
     for (const columnsOf of chosen) {
@@ -364,7 +402,7 @@ function columnScanner({ separator, groups }: NonNullable<FormatDescription["col
 }
 
 /** The leaves of an object by their paths. */
-function scanJson(text: string, start: number, values: Values): Scanned | undefined {
+function scanJson(text: string, start: number, values: DeviceValues): Scanned | undefined {
   if (text.charCodeAt(start) !== 0x7b) return undefined;
   let parsed: JsonValue;
   try {

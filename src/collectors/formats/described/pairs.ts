@@ -20,12 +20,13 @@ const BACKSLASH = 0x5c;
 const SPACE = 0x20;
 const KEY_CHARACTERS_MAX = 64;
 
-/** A key, and the one that followed it last time: lines of one kind have the same keys in the same order. */
+/** A key, and the two that followed it last: lines of one kind have the same keys in the same order. */
 interface KnownKey {
   readonly key: string;
   /** The key with the assignment behind it. */
   readonly text: string;
   next: KnownKey | undefined;
+  nextBefore: KnownKey | undefined;
 }
 
 /** Cached keys. The cache is cleared when full, which only made-up keys can cause. */
@@ -35,7 +36,8 @@ const KEYS_MAX = 2000;
 export class PairKeys {
   readonly #keys = new Map<string, KnownKey>();
   readonly #assign: string;
-  first: KnownKey | undefined;
+  /** Stands for the start of a line. */
+  readonly start: KnownKey = { key: "", text: "", next: undefined, nextBefore: undefined };
 
   constructor(assign: string) {
     this.#assign = assign;
@@ -46,7 +48,7 @@ export class PairKeys {
     if (known !== undefined) return known;
     if (this.#keys.size >= KEYS_MAX) this.#keys.clear();
     const own = ownText(key);
-    const made = { key: own, text: `${own}${this.#assign}`, next: undefined };
+    const made = { key: own, text: `${own}${this.#assign}`, next: undefined, nextBefore: undefined };
     this.#keys.set(own, made);
     return made;
   }
@@ -63,11 +65,14 @@ export function scanPairs(
   const separatorCode = separator.charCodeAt(0);
   let leftOut = 0;
   let at = start;
-  let last: KnownKey | undefined;
+  let last = keys.start;
   while (at < text.length) {
     for (let code = text.charCodeAt(at); code === separatorCode || code === SPACE; code = text.charCodeAt(at)) at++;
-    const expected = last === undefined ? keys.first : last.next;
-    let known = expected !== undefined && text.startsWith(expected.text, at) ? expected : undefined;
+    let known = last.next;
+    if (known !== undefined && !text.startsWith(known.text, at)) {
+      known = last.nextBefore;
+      if (known !== undefined && !text.startsWith(known.text, at)) known = undefined;
+    }
     let valueStart: number;
     if (known === undefined) {
       const equals = text.indexOf(assign, at);
@@ -76,8 +81,8 @@ export function scanPairs(
       const key = keyBefore(text, at, equals, separator);
       if (key !== "") {
         known = keys.known(key);
-        if (last === undefined) keys.first = known;
-        else last.next = known;
+        last.nextBefore = last.next;
+        last.next = known;
       }
     } else valueStart = at + known.text.length;
     const isQuoted = text.charCodeAt(valueStart) === QUOTE;
