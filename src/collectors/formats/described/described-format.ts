@@ -6,7 +6,7 @@ import { readAnyTime } from "../device-times.ts";
 import type { LineFormat, LineMessage, MessageReading } from "../line-format.ts";
 import type { ParsedEvent, ReadContext } from "../reading.ts";
 import { splitColumns } from "./columns.ts";
-import type { EventDescription, FormatDescription, ValueTest } from "./description.ts";
+import type { EventDescription, FormatDescription, DescribedTest } from "./description.ts";
 import { fieldPutter, isFieldName, kindOfName, type PutField } from "./field-values.ts";
 import { scanPairs } from "./pairs.ts";
 import { Template } from "./template.ts";
@@ -14,10 +14,10 @@ import { Template } from "./template.ts";
 // Reads lines by a description.
 
 /** A device's values by its own names, before they get ours. */
-type Values = Map<string, string>;
+type DeviceValues = Map<string, string>;
 
 interface Scanned {
-  readonly values: Values;
+  readonly values: DeviceValues;
   readonly leftOut: number;
 }
 
@@ -40,7 +40,7 @@ class DescribedReader {
   readonly #description: FormatDescription;
   readonly #programs: ReadonlySet<string> | undefined;
   readonly #header: BoundTemplate | undefined;
-  readonly #scan: (text: string, start: number, known: Values) => Scanned | undefined;
+  readonly #scan: (text: string, start: number, known: DeviceValues) => Scanned | undefined;
   readonly #putters = new Map<string, readonly PutField[]>();
   readonly #absent: ReadonlySet<string>;
   readonly #events: EventIndex;
@@ -61,7 +61,7 @@ class DescribedReader {
   read({ program, message: behindProgram, whole }: LineMessage, context: ReadContext): MessageReading | undefined {
     const message = this.#programs === undefined ? whole : behindProgram;
     if (!this.#isRecognised(program, message)) return undefined;
-    const known: Values = new Map();
+    const known: DeviceValues = new Map();
     let start = 0;
     const header: JsonObject = {};
     if (this.#header !== undefined) {
@@ -89,7 +89,7 @@ class DescribedReader {
     return contains === undefined || contains.every((text) => message.includes(text));
   }
 
-  #putAll(values: Values, raw: JsonObject): void {
+  #putAll(values: DeviceValues, raw: JsonObject): void {
     const { keep } = this.#description;
     for (const [name, value] of values) {
       if (this.#absent.has(value)) continue;
@@ -99,7 +99,13 @@ class DescribedReader {
     }
   }
 
-  #event(event: DescribedEvent, values: Values, message: string, raw: JsonObject, context: ReadContext): ParsedEvent {
+  #event(
+    event: DescribedEvent,
+    values: DeviceValues,
+    message: string,
+    raw: JsonObject,
+    context: ReadContext,
+  ): ParsedEvent {
     const { source, class: stated } = event.description;
     event.putConstants(values, raw);
     if (raw["message"] === undefined && this.#description.pairs === undefined) put(raw, "message", message);
@@ -113,7 +119,7 @@ class DescribedReader {
     };
   }
 
-  #timeOf(values: Values, context: ReadContext): number | null {
+  #timeOf(values: DeviceValues, context: ReadContext): number | null {
     for (const source of this.#times) {
       const text = source.includes("{") ? filled(source, values) : values.get(source);
       const ms = text === undefined ? null : readAnyTime(text, context);
@@ -124,7 +130,7 @@ class DescribedReader {
 }
 
 /** A text with values in place of their names in braces; undefined if one is missing. */
-function filled(source: string, values: Values): string | undefined {
+function filled(source: string, values: DeviceValues): string | undefined {
   let isWhole = true;
   const text = source.replaceAll(/\{([^{}]{1,64})\}/g, (_, name: string) => {
     const value = values.get(name);
@@ -148,7 +154,7 @@ class BoundTemplate {
   }
 
   /** Position behind the match; -1 if there is none, or a value does not fit its field. */
-  match(message: string, start: number, values: Values, raw: JsonObject): number {
+  match(message: string, start: number, values: DeviceValues, raw: JsonObject): number {
     const end = this.#template.match(message, start, this.#captured);
     if (end < 0) return -1;
     for (const [index, name] of this.#names.entries()) {
@@ -182,7 +188,7 @@ class DescribedEvent {
   }
 
   /** Puts what its pattern finds. */
-  matches(values: Values, message: string, start: number, raw: JsonObject): boolean {
+  matches(values: DeviceValues, message: string, start: number, raw: JsonObject): boolean {
     for (const [name, test] of this.#tests) if (!test(values.get(name))) return false;
     if (this.#patterns === undefined) return true;
     for (const pattern of this.#patterns) {
@@ -195,7 +201,7 @@ class DescribedEvent {
   }
 
   /** Constants replace what the device says. */
-  putConstants(values: Values, raw: JsonObject): void {
+  putConstants(values: DeviceValues, raw: JsonObject): void {
     for (const [name, putField, value] of this.#constants) {
       const text = typeof value === "string" && value.includes("{") ? filled(value, values) : value;
       if (text === undefined) continue;
@@ -205,7 +211,7 @@ class DescribedEvent {
     }
   }
 
-  typeOf(values: Values): string {
+  typeOf(values: DeviceValues): string {
     const { type } = this.description;
     if (typeof type === "string") return type;
     const value = values.get(type!.of);
@@ -214,7 +220,7 @@ class DescribedEvent {
     return types === undefined ? typeOf(value, type!.else) : Object.hasOwn(types, value) ? types[value]! : type!.else;
   }
 
-  severityOf(values: Values): Severity {
+  severityOf(values: DeviceValues): Severity {
     const { severity } = this.description;
     if (typeof severity === "string") return severity;
     const { of, values: words, scale, else: otherwise } = severity!;
@@ -227,7 +233,7 @@ class DescribedEvent {
   }
 }
 
-function valueTester(test: ValueTest): (value: string | undefined) => boolean {
+function valueTester(test: DescribedTest): (value: string | undefined) => boolean {
   const { is, not, begins, ends, contains, exists } = {
     not: undefined,
     begins: undefined,
@@ -275,7 +281,7 @@ class EventIndex {
     }
   }
 
-  candidates(values: Values): readonly DescribedEvent[] {
+  candidates(values: DeviceValues): readonly DescribedEvent[] {
     const value = this.#key === undefined ? undefined : values.get(this.#key);
     return (value === undefined ? undefined : this.#byValue.get(value)) ?? this.#others;
   }
@@ -285,7 +291,7 @@ function scannerOf({
   pairs,
   columns,
   json,
-}: FormatDescription): (text: string, start: number, known: Values) => Scanned | undefined {
+}: FormatDescription): (text: string, start: number, known: DeviceValues) => Scanned | undefined {
   if (pairs !== undefined) {
     return (text, start, known) => {
       const { values, leftOut } = scanPairs(text, start, pairs);
@@ -302,14 +308,14 @@ function columnScanner({ separator, groups }: NonNullable<FormatDescription["col
   const chosen = groups.map((group) => {
     const cases = group.map((one) => (typeof one === "string" ? undefined : one));
     if (cases[0] === undefined) return () => group as readonly string[];
-    const tested = (cases as { when: Record<string, ValueTest>; columns: string[] }[]).map(({ when, columns }) => ({
+    const tested = (cases as { when: Record<string, DescribedTest>; columns: string[] }[]).map(({ when, columns }) => ({
       columns,
       tests: Object.entries(when).map(([name, test]) => [name, valueTester(test)] as const),
     }));
-    return (values: Values) =>
+    return (values: DeviceValues) =>
       tested.find(({ tests }) => tests.every(([name, test]) => test(values.get(name))))?.columns ?? [];
   });
-  return (text: string, start: number, values: Values): Scanned => {
+  return (text: string, start: number, values: DeviceValues): Scanned => {
     const cells = splitColumns(text, start, separator);
     let at = 0;
     for (const columnsOf of chosen) {
@@ -323,7 +329,7 @@ function columnScanner({ separator, groups }: NonNullable<FormatDescription["col
 }
 
 /** The leaves of an object by their paths. */
-function scanJson(text: string, start: number, values: Values): Scanned | undefined {
+function scanJson(text: string, start: number, values: DeviceValues): Scanned | undefined {
   if (text.charCodeAt(start) !== 0x7b) return undefined;
   let parsed: JsonValue;
   try {
