@@ -1,4 +1,7 @@
 import { createSocket, type Socket } from "node:dgram";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
 import { openTestServer, type TestServer } from "../../test/api-server.ts";
@@ -164,6 +167,56 @@ test("a sender has its rate, and its last line with how it was understood", asyn
     type: null,
     message: "a message is not text",
   });
+});
+
+test("formats of a folder read lines of every collector, and are reloaded; their faults have file and line", async () => {
+  const formatsDir = mkdtempSync(join(tmpdir(), "tocsin-formats-"));
+  const teach = (type: string) =>
+    writeFileSync(
+      join(formatsDir, "kettle.yaml"),
+      `format: kettle
+about: kettles
+match: { begins: "a kettle " }
+events: [{ pattern: "a kettle {message:rest}", type: ${type}, severity: low }]
+tests: [{ line: a kettle boils, type: ${type} }]
+`,
+    );
+  teach("kettle_boiled");
+  const loaded = loadSettings({ environment: {}, workingFolder: "/" });
+  if ("faults" in loaded) throw new Error("the defaults have faults");
+  const settings = { ...loaded.settings.collectors, addresses: ["127.0.0.1"], formatsDir };
+  server = await openTestServer({ settings: { syslogPort: 0, collectors: settings } });
+  const { port } = (await collectors()).listeners.find(({ transport }: any) => transport === "udp");
+  const typeOf = async (line: string) => {
+    await send(port, Buffer.from(line));
+    return (await senderWithLast(line)).last_line.type;
+  };
+  expect(await typeOf("a kettle boils")).toBe("kettle_boiled");
+  const taught = async () => (await collectors()).taught_formats;
+  expect(await taught()).toMatchObject({
+    folder: formatsDir,
+    formats: [{ name: "kettle", file: "kettle.yaml", line: 1, kept: false, replaces_shipped: false, lines: 1 }],
+    faults: [],
+  });
+
+  const posted = { body: ["a kettle whistles"] };
+  const typesStored = async () => {
+    const { body } = await server.call("GET", "/v1/events");
+    return body.data.map(({ type }: any) => type);
+  };
+  teach("kettle_hot");
+  for (let index = 0; (await typeOf(`a kettle ${index}`)) !== "kettle_hot"; index++) await sleep(50);
+  expect((await server.call("POST", "/v1/collect/syslog", posted)).status).toBe(200);
+  expect((await typesStored())[0]).toBe("kettle_hot");
+
+  teach("Kettle Hot");
+  while ((await taught()).faults.length === 0) await sleep(50);
+  expect((await taught()).formats).toMatchObject([{ name: "kettle", kept: true }]);
+  expect((await taught()).faults).toMatchObject([
+    { kind: "refused", file: "kettle.yaml", line: 4, path: "events[0].type" },
+  ]);
+  expect(await typeOf("a kettle cools")).toBe("kettle_hot");
+  rmSync(formatsDir, { recursive: true, force: true });
 });
 
 test("a webhook has its rate, and its last item with secrets redacted", async () => {

@@ -10,6 +10,7 @@ import {
   CollectTally,
 } from "../collectors/lines/line-status.ts";
 import { REFUSAL_REASONS } from "../collectors/formats/reading.ts";
+import { TAUGHT_FAULT_KINDS, type TaughtStatus } from "../collectors/formats/taught-status.ts";
 import { HISTORY_MINUTES, type RateStatus } from "../lib/minute-counts.ts";
 import { formatTime } from "../lib/time.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
@@ -121,6 +122,43 @@ const senderSchema = z
   })
   .meta({ id: "LineSender" });
 
+const taughtSchema = z
+  .object({
+    folder: z.string().nullable().describe("collectors.formats_dir; null: off"),
+    formats: z
+      .array(
+        z.object({
+          name: z.string(),
+          about: z.string(),
+          file: z.string(),
+          line: z.int(),
+          loaded_at: timeSchema,
+          kept: z.boolean().describe("true: the file has changed since and has faults; this is its last good version"),
+          replaces_shipped: z
+            .boolean()
+            .describe("true: it is in use instead of the format of this name that is shipped"),
+          lines: counter.describe("lines that it has read since the start, over syslog"),
+        }),
+      )
+      .describe("formats in use, in the order in which they are tried"),
+    faults: z
+      .array(
+        z.object({
+          kind: z
+            .enum(TAUGHT_FAULT_KINDS)
+            .describe(
+              "refused: not in use as written; test: a test in the file fails; overlap: it reads lines of another format",
+            ),
+          file: z.string().describe("empty: the folder"),
+          line: z.int(),
+          path: z.string().describe("the field; empty: the whole file"),
+          message: z.string(),
+        }),
+      )
+      .describe("at most 100"),
+  })
+  .meta({ id: "TaughtFormats" });
+
 const collectorsSchema = z
   .object({
     listeners: z.array(
@@ -184,6 +222,7 @@ const collectorsSchema = z
       })
       .nullable()
       .describe("the tailed file; null: none"),
+    taught_formats: taughtSchema,
   })
   .meta({ id: "Collectors" });
 
@@ -191,6 +230,7 @@ export interface CollectorStatuses {
   readonly flows: CollectorsStatus;
   readonly lines: LineReceiverStatus;
   readonly posts: readonly PostStatus[];
+  readonly taught: TaughtStatus;
 }
 
 export type GetCollectorStatuses = () => Promise<CollectorStatuses>;
@@ -228,8 +268,25 @@ function lastLineView(line: LastLine | null): z.input<typeof lastLineSchema> {
   return { text, at: formatTime(atMs), outcome, format, type, message };
 }
 
-function collectorsView({ flows, lines, posts }: CollectorStatuses): z.input<typeof collectorsSchema> {
-  return { ...flowsView(flows, lines), ...linesView(lines, posts) };
+function collectorsView({ flows, lines, posts, taught }: CollectorStatuses): z.input<typeof collectorsSchema> {
+  return { ...flowsView(flows, lines), ...linesView(lines, posts), taught_formats: taughtView(taught, lines) };
+}
+
+function taughtView(
+  { folder, formats, faults }: TaughtStatus,
+  lines: LineReceiverStatus,
+): z.input<typeof taughtSchema> {
+  return {
+    folder,
+    formats: formats.map(({ readAtMs, isKept, replacesShipped, ...format }) => ({
+      ...format,
+      loaded_at: formatTime(readAtMs),
+      kept: isKept,
+      replaces_shipped: replacesShipped,
+      lines: lines.formats[format.name] ?? 0,
+    })),
+    faults: [...faults],
+  };
 }
 
 function linesView({ senders, total, file }: LineReceiverStatus, posts: readonly PostStatus[]) {

@@ -3,6 +3,7 @@ import { buffer } from "node:stream/consumers";
 import { Option, type Command } from "commander";
 import { parseSent } from "../lib/exact-json.ts";
 import { INPUT_FORMATS, readInput, type InputFormat } from "../collectors/formats/detect-format.ts";
+import { knownFormats } from "../collectors/formats/known-formats.ts";
 import { splitLines } from "../collectors/lines/file-bytes.ts";
 import { withoutLineEnd } from "../collectors/lines/framing.ts";
 import type { ParsedEvent, Reading } from "../collectors/formats/reading.ts";
@@ -64,10 +65,15 @@ export function addParse(program: Command): void {
       const site = { platform, nowMs: context.nowMs, retentionDays: settings.retention.eventsDays };
       const open = new OpenEvents();
       const { lineBytesMax, unparsed: keepsUnparsed } = settings.collectors;
-      const limits = { lineBytesMax, bodyBytesMax: settings.bodyLimits.submitBytes, keepsUnparsed };
+      const options = {
+        formats: knownFormats(),
+        lineBytesMax,
+        bodyBytesMax: settings.bodyLimits.submitBytes,
+        keepsUnparsed,
+      };
       const read = things(await readBytes(file)).map(({ place, bytes }) => ({
         place,
-        reading: readInput(format, bytes, limits, context, open),
+        reading: readInput(format, bytes, options, context, open),
       }));
       if (read.some(({ reading }) => reading.kind === "refused")) process.exitCode = EXIT_FAILED;
       if (json) {

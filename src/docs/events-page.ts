@@ -1,5 +1,5 @@
 import type { LineFormat } from "../collectors/formats/line-format.ts";
-import { knownFormats } from "../collectors/formats/line-formats.ts";
+import { knownFormats } from "../collectors/formats/known-formats.ts";
 import { SEVERITIES } from "../model/event.ts";
 import { SEVERITY_SCALES } from "../model/device-severity.ts";
 import { FIELD_NAMES } from "../model/field-names.ts";

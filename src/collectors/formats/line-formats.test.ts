@@ -3,7 +3,7 @@ import type { JsonObject } from "../../model/event.ts";
 import { CONTEXT, onlyEvent, readDetected } from "./context.fixture.ts";
 import { INPUT_FORMATS } from "./detect-format.ts";
 import type { LineFormat } from "./line-format.ts";
-import { knownFormats } from "./line-formats.ts";
+import { knownFormats } from "./known-formats.ts";
 
 const LINE_FORMATS = knownFormats().all;
 import { readLine } from "./read-line.ts";

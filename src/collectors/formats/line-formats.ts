@@ -1,5 +1,6 @@
 import { CEF } from "./cef/cef.ts";
-import { readShipped } from "./described/shipped.ts";
+import { describedFormat } from "./described/described-format.ts";
+import type { FormatDescription } from "./described/description.ts";
 import { EVE } from "./eve/eve.ts";
 import type { LineFormat } from "./line-format.ts";
 import { DHCP_LEASES, ROGUE_DHCP } from "./linux/dhcp-leases.ts";
@@ -32,11 +33,19 @@ export function beginsOwnHeader(text: string, at: number): boolean {
   return false;
 }
 
+/** Formats as plain data, which crosses threads. */
+export interface FormatDescriptions {
+  readonly shipped: readonly FormatDescription[];
+  /** Formats of the operator. */
+  readonly taught: readonly FormatDescription[];
+}
+
 /**
  * The formats of lines. The first one that understands a message reads it. The line reader, `tocsin parse`, docs/events.md and
  * the tests take all they know about formats from here.
  */
 export class LineFormats {
+  readonly descriptions: FormatDescriptions;
   readonly all: readonly LineFormat[];
   /** Formats of messages whose program no format owns, in the order in which they are tried. */
   readonly shared: readonly LineFormat[];
@@ -47,14 +56,22 @@ export class LineFormats {
    */
   readonly lateProgram: RegExp;
 
-  /** `taught`: formats of the operator. They come first, since they were written for lines that were read otherwise. */
-  constructor(taught: readonly LineFormat[] = []) {
-    this.all = [...taught, ...CODED, ...readShipped().map(({ format }) => format)];
+  /** Taught formats come first, since they were written for lines that are read otherwise; one replaces a shipped namesake. */
+  constructor(descriptions: FormatDescriptions) {
+    this.descriptions = descriptions;
+    const replaced = new Set(descriptions.taught.map(({ format }) => format));
+    const shipped = descriptions.shipped.filter(({ format }) => !replaced.has(format)).map(describedFormat);
+    const taught = descriptions.taught.map(describedFormat);
+    this.all = [...taught, ...CODED, ...shipped];
     this.shared = this.all.filter(({ ownsPrograms }) => !ownsPrograms);
+    const owned = new Set(this.all.flatMap(({ ownsPrograms, programs = [] }) => (ownsPrograms ? programs : [])));
+    // A taught format that names an owned program is meant for its lines, too.
+    const isOwner = (format: LineFormat) => (format.ownsPrograms ?? false) || taught.includes(format);
     const owners = new Map<string, LineFormat[]>();
-    for (const format of this.all) {
-      if (!format.ownsPrograms) continue;
-      for (const program of format.programs ?? []) owners.set(program, [...(owners.get(program) ?? []), format]);
+    for (const format of this.all.filter(isOwner)) {
+      for (const program of format.programs ?? []) {
+        if (owned.has(program)) owners.set(program, [...(owners.get(program) ?? []), format]);
+      }
     }
     this.owners = owners;
     const programs = new Set(this.all.flatMap((format) => format.programs ?? []));
@@ -62,11 +79,4 @@ export class LineFormats {
       `^(?:[^\\s:=|[\\]]{1,255} ){0,2}(${[...programs].map(RegExp.escape).join("|")})(?:\\[(\\d{1,9})\\])?: *`,
     );
   }
-}
-
-let known: LineFormats | undefined;
-
-/** The formats that we know, without those of an operator. */
-export function knownFormats(): LineFormats {
-  return (known ??= new LineFormats());
 }

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { CONTEXT, onlyEvent } from "./context.fixture.ts";
-import { knownFormats } from "./line-formats.ts";
+import { knownFormats } from "./known-formats.ts";
 
 const LINE_FORMATS = knownFormats().all;
 import { readLine } from "./read-line.ts";

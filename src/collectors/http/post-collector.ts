@@ -12,7 +12,8 @@ import { toDraft } from "../formats/event-draft.ts";
 import { readEve } from "../formats/eve/eve.ts";
 import { CollectTally, type PostStatus } from "../lines/line-status.ts";
 import { markReplaced, sampleOf, decodeLine } from "../lines/line-text.ts";
-import { readLine } from "../formats/read-line.ts";
+import type { LineFormats } from "../formats/line-formats.ts";
+import { readWithFormats } from "../formats/read-with-formats.ts";
 import { lateMessage } from "../flows/flow-status.ts";
 import {
   UNPARSED_TYPE,
@@ -60,6 +61,8 @@ export type PostOutcome =
 export interface PostCollectorOptions {
   readonly platform: string;
   readonly timezone: string;
+  /** The formats of lines at this moment. */
+  readonly formats: () => LineFormats;
   readonly keepsUnparsed: boolean;
   readonly lineBytesMax: number;
   /** Limit for the JSON of one item, as for one submission. */
@@ -238,7 +241,8 @@ export class PostCollector {
       if (item.bytes.length > lineBytesMax) return tooLong();
       const line = decodeLine(item.bytes);
       if (!line) return refuse("not_text", "the line is not text");
-      return markReplaced((name === "eve" ? readEve : readLine)(line.text, context), line);
+      const reading = name === "eve" ? readEve(line.text, context) : this.#readLine(line.text, context);
+      return markReplaced(reading, line);
     }
     const { value } = item;
     if (typeof value === "string" && Buffer.byteLength(value) > lineBytesMax) return tooLong();
@@ -246,10 +250,14 @@ export class PostCollector {
       return refuse("malformed", `the item is nested deeper than ${DEPTH_MAX} levels`);
     if (name === "syslog") {
       if (typeof value !== "string") return refuse("malformed", "the item is not a line of text");
-      return readLine(value, context);
+      return this.#readLine(value, context);
     }
     if (name === "eve") return readEve(JSON.stringify(value), context);
     return readBody(name, value, context, this.#open);
+  }
+
+  #readLine(line: string, context: ReadContext): Reading {
+    return readWithFormats(this.#options.formats(), line, context);
   }
 
   /** Counts the outcome of an item, and returns what is to be stored or refused. */

@@ -106,6 +106,8 @@ export interface LineReceiverStatus {
   readonly total: CollectCounts;
   readonly queued: number;
   readonly file: FileStatus | null;
+  /** Lines that each format has read, by its name. */
+  readonly formats: Readonly<Record<string, number>>;
 }
 
 export interface PostStatus extends CollectCounts, InputStatus {

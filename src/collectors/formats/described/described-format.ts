@@ -1,28 +1,17 @@
-import { parseSent } from "../../../lib/exact-json.ts";
-import { severityOfCef, severityOfSyslog } from "../../../model/device-severity.ts";
-import type { JsonObject, JsonValue, Severity } from "../../../model/event.ts";
-import { FIELDS_MAX, integerOf, put, putForeign, typeOf } from "../device-values.ts";
+import type { JsonObject } from "../../../model/event.ts";
+import { put } from "../device-values.ts";
 import { readAnyTime } from "../device-times.ts";
+import { FieldList } from "../field-list.ts";
 import type { LineFormat, LineMessage, MessageReading } from "../line-format.ts";
 import type { ParsedEvent, ReadContext } from "../reading.ts";
-import { splitColumns } from "./columns.ts";
-import type { EventDescription, FormatDescription, DescribedTest } from "./description.ts";
 import { putLocalAddress } from "../threat-severity.ts";
-import { fieldPutter, isFieldName, kindOfName, type PutField } from "./field-values.ts";
-import { PairKeys, scanPairs } from "./pairs.ts";
-import { Template } from "./template.ts";
+import { BoundTemplate, firstMatch } from "./bound-template.ts";
+import { DescribedEvent, EventIndex, filler, type ValueOf } from "./described-event.ts";
+import type { FormatDescription } from "./description.ts";
+import { isTargetName, ownField, putValue, targetField, type TargetField } from "./field-values.ts";
+import { scannerOf, type DeviceValues, type ScanValues } from "./scan-values.ts";
 
 // Reads lines by a description.
-
-/** A device's values by its own names, before they get ours. */
-type DeviceValues = Map<string, string>;
-
-type ValueOf = (name: string) => string | undefined;
-
-interface Scanned {
-  readonly values: DeviceValues;
-  readonly leftOut: number;
-}
 
 /** Names of values that a description does not mention. */
 const NAMES_MAX = 2000;
@@ -47,8 +36,8 @@ class DescribedReader {
   readonly #programs: ReadonlySet<string> | undefined;
   readonly #headers: readonly BoundTemplate[] | undefined;
   readonly #parts: readonly (readonly [string, readonly BoundTemplate[]])[];
-  readonly #scan: (text: string, start: number, known: DeviceValues) => Scanned | undefined;
-  readonly #putters = new Map<string, readonly PutField[]>();
+  readonly #scan: ScanValues;
+  readonly #targets = new Map<string, readonly TargetField[]>();
   readonly #absent: ReadonlySet<string>;
   /** Longest of the words for a missing value: most values are longer. */
   readonly #absentCharacters: number;
@@ -63,9 +52,9 @@ class DescribedReader {
     this.#parts = Object.entries(parts).map(([name, sources]) => [name, sources.map((one) => new BoundTemplate(one))]);
     this.#scan = scannerOf(description);
     for (const [own, names] of Object.entries(fields)) {
-      this.#putters.set(
+      this.#targets.set(
         own,
-        names.map((name) => translated(fieldPutter(name), words[own])),
+        names.map((name) => targetField(name, words[own])),
       );
     }
     this.#absent = new Set(["", ...absent]);
@@ -78,10 +67,10 @@ class DescribedReader {
     const message = this.#programs === undefined ? whole : behindProgram;
     if (!this.#isRecognised(program, message)) return undefined;
     const known: DeviceValues = new Map();
+    const fields = new FieldList();
     let start = 0;
-    const header: JsonObject = {};
     if (this.#headers !== undefined) {
-      start = firstMatch(this.#headers, message, 0, known, header);
+      start = firstMatch(this.#headers, message, 0, known, fields);
       if (start < 0) return undefined;
     }
     const scanned = this.#scan(message, start, known);
@@ -89,16 +78,16 @@ class DescribedReader {
     const { values, leftOut } = scanned;
     for (const [name, templates] of this.#parts) {
       const value = values.get(name);
-      if (value !== undefined) firstMatch(templates, value, 0, values, header);
+      if (value !== undefined) firstMatch(templates, value, 0, values, fields);
     }
     for (const event of this.#events.candidates(values)) {
-      const raw: JsonObject = { ...header };
-      if (!event.matches(values, message, start, raw)) continue;
+      if (!event.matches(values, message, start, fields)) continue;
       if (event.description.nothing) return { kind: "nothing" };
       // Constants come first, since a value that is there stays.
-      event.putConstants((name) => this.#stated(values, name), raw);
-      this.#putAll(values, raw);
-      event.removeEmpty(raw);
+      event.putConstants((name) => this.#stated(values, name), fields);
+      this.#putAll(values, fields);
+      const raw = fields.toObject();
+      for (const name of event.removed) if (raw[name] !== undefined) delete raw[name];
       if (leftOut > 0) put(raw, "fields_left_out", leftOut);
       return { kind: "events", events: [this.#event(event, values, message, raw, context)] };
     }
@@ -112,19 +101,19 @@ class DescribedReader {
     return contains === undefined || contains.every((text) => message.includes(text));
   }
 
-  #putAll(values: DeviceValues, raw: JsonObject): void {
+  #putAll(values: DeviceValues, fields: FieldList): void {
     for (const [name, value] of values) {
       if (this.#isAbsent(value)) continue;
-      const putters = this.#putters.get(name) ?? this.#ownPutters(name);
-      for (let index = 0; index < putters.length; index++) putters[index]!(raw, value);
+      const targets = this.#targets.get(name) ?? this.#ownTargets(name);
+      for (let index = 0; index < targets.length; index++) putValue(fields, targets[index]!, value);
     }
   }
 
   /** Remembers what to do with a value that the description does not name. */
-  #ownPutters(name: string): readonly PutField[] {
-    const putters = this.#description.keep && !isFieldName(name) ? [fieldPutter(name)] : [];
-    if (this.#putters.size < NAMES_MAX) this.#putters.set(name, putters);
-    return putters;
+  #ownTargets(name: string): readonly TargetField[] {
+    const targets = this.#description.keep && !isTargetName(name) ? [ownField(name)] : [];
+    if (this.#targets.size < NAMES_MAX) this.#targets.set(name, targets);
+    return targets;
   }
 
   #isAbsent(value: string): boolean {
@@ -167,259 +156,3 @@ class DescribedReader {
     return null;
   }
 }
-
-/** Puts our word for a device's word; any other value as it is. */
-function translated(putField: PutField, words: Readonly<Record<string, string>> | undefined): PutField {
-  if (words === undefined) return putField;
-  const known = new Map(Object.entries(words));
-  return (raw, value) => putField(raw, known.get(value) ?? value);
-}
-
-/** A text with names in braces, and how to put values in their place; undefined if one is missing. */
-function filler(source: string): (valueOf: ValueOf) => string | undefined {
-  const [first = "", ...rest] = source.split("{");
-  const parts = rest.map((part) => {
-    const close = part.indexOf("}");
-    return [part.slice(0, close), part.slice(close + 1)] as const;
-  });
-  return (valueOf) => {
-    let text = first;
-    for (const [name, after] of parts) {
-      const value = valueOf(name);
-      if (value === undefined) return undefined;
-      text += value + after;
-    }
-    return text;
-  };
-}
-
-/** A template whose fields are put into an event; those with another name become values. */
-class BoundTemplate {
-  readonly #template: Template;
-  readonly #names: readonly string[];
-  readonly #putters: readonly PutField[];
-  readonly #captured: string[] = [];
-
-  constructor(source: string) {
-    this.#template = new Template(source, kindOfName);
-    this.#names = this.#template.fields.map(({ name }) => name);
-    this.#putters = this.#names.map(fieldPutter);
-  }
-
-  /** Position behind the match; -1 if there is none, or a value does not fit its field. */
-  match(message: string, start: number, values: DeviceValues, raw: JsonObject): number {
-    const end = this.#template.match(message, start, this.#captured);
-    if (end < 0) return -1;
-    for (let index = 0; index < this.#names.length; index++) {
-      if (this.#names[index] !== "" && !this.#putters[index]!(raw, this.#captured[index]!)) return -1;
-    }
-    for (let index = 0; index < this.#names.length; index++) {
-      if (this.#names[index] !== "") values.set(this.#names[index]!, this.#captured[index]!);
-    }
-    return end;
-  }
-}
-
-/** Puts what the first template that matches finds. Position behind the match; -1 if there is none. */
-function firstMatch(
-  templates: readonly BoundTemplate[],
-  message: string,
-  start: number,
-  values: DeviceValues,
-  raw: JsonObject,
-): number {
-  for (const template of templates) {
-    const found: JsonObject = {};
-    const end = template.match(message, start, values, found);
-    if (end < 0) continue;
-    Object.assign(raw, found);
-    return end;
-  }
-  return -1;
-}
-
-class DescribedEvent {
-  readonly description: EventDescription;
-  readonly #tests: readonly (readonly [string, (value: string | undefined) => boolean])[];
-  readonly #patterns: readonly BoundTemplate[] | undefined;
-  readonly #removed: readonly string[];
-  readonly #constants: readonly (readonly [string, PutField, (valueOf: ValueOf) => string | boolean | undefined])[];
-
-  constructor(description: EventDescription) {
-    this.description = description;
-    this.#tests = Object.entries(description.when ?? {}).map(([name, test]) => [name, valueTester(test)] as const);
-    this.#patterns = description.pattern?.map((source) => new BoundTemplate(source));
-    this.#removed = Object.entries(description.set ?? {}).flatMap(([name, value]) => (value === "" ? [name] : []));
-    this.#constants = Object.entries(description.set ?? {}).map(
-      ([name, value]) =>
-        [name, fieldPutter(name), typeof value === "boolean" ? () => value : filler(String(value))] as const,
-    );
-  }
-
-  /** The words that the value of this name may be; undefined if it may be any. */
-  wordsOf(name: string): readonly string[] | undefined {
-    return this.description.when?.[name]?.is;
-  }
-
-  /** Puts what its pattern finds. */
-  matches(values: DeviceValues, message: string, start: number, raw: JsonObject): boolean {
-    for (const [name, test] of this.#tests) if (!test(values.get(name))) return false;
-    return this.#patterns === undefined || firstMatch(this.#patterns, message, start, values, raw) >= 0;
-  }
-
-  /** Constants take the place of what the device says. */
-  putConstants(valueOf: ValueOf, raw: JsonObject): void {
-    for (const [name, putField, textOf] of this.#constants) {
-      const text = textOf(valueOf);
-      if (text === undefined || text === "") continue;
-      if (raw[name] !== undefined) delete raw[name];
-      if (typeof text === "boolean") raw[name] = text;
-      else putField(raw, text);
-    }
-  }
-
-  /** An empty constant removes what the device says. */
-  removeEmpty(raw: JsonObject): void {
-    for (const name of this.#removed) if (raw[name] !== undefined) delete raw[name];
-  }
-
-  typeOf(values: DeviceValues): string {
-    const { type } = this.description;
-    if (typeof type === "string") return type;
-    const value = values.get(type!.of);
-    if (value === undefined || value === "") return type!.else;
-    const { values: types } = type!;
-    return types === undefined ? typeOf(value, type!.else) : Object.hasOwn(types, value) ? types[value]! : type!.else;
-  }
-
-  severityOf(values: DeviceValues): Severity {
-    const { severity } = this.description;
-    if (typeof severity === "string") return severity;
-    const { of, values: words, scale, else: otherwise } = severity!;
-    const value = values.get(of);
-    if (value === undefined) return otherwise;
-    if (words !== undefined && Object.hasOwn(words, value)) return words[value]!;
-    if (scale === "cef") return severityOfCef(value) ?? otherwise;
-    const level = scale === "syslog" ? integerOf(value) : undefined;
-    return level === undefined ? otherwise : severityOfSyslog(level);
-  }
-}
-
-function valueTester(test: DescribedTest): (value: string | undefined) => boolean {
-  const { is, not, begins, ends, contains, exists } = {
-    not: undefined,
-    begins: undefined,
-    ends: undefined,
-    contains: undefined,
-    exists: undefined,
-    ...test,
-  };
-  const accepted = is && new Set(is);
-  const refused = not && new Set(not);
-  return (value) => {
-    if (exists === false) return value === undefined || value === "";
-    if (value === undefined) return false;
-    if (exists === true && value === "") return false;
-    if (accepted !== undefined && !accepted.has(value)) return false;
-    if (refused?.has(value)) return false;
-    if (begins !== undefined && !begins.some((text) => value.startsWith(text))) return false;
-    if (ends !== undefined && !ends.some((text) => value.endsWith(text))) return false;
-    return contains === undefined || contains.some((text) => value.includes(text));
-  };
-}
-
-/** Finds the events that a line may be by the value that most of them ask for, such as a message number. */
-class EventIndex {
-  readonly #key: string | undefined;
-  readonly #byValue = new Map<string, readonly DescribedEvent[]>();
-  readonly #others: readonly DescribedEvent[];
-
-  constructor(events: readonly DescribedEvent[]) {
-    const counts = new Map<string, number>();
-    for (const { description } of events) {
-      for (const [name, test] of Object.entries(description.when ?? {})) {
-        if (test.is !== undefined) counts.set(name, (counts.get(name) ?? 0) + 1);
-      }
-    }
-    const key = [...counts].sort(([, a], [, b]) => b - a)[0]?.[0];
-    this.#key = key;
-    this.#others = key === undefined ? events : events.filter((event) => event.wordsOf(key) === undefined);
-    if (key === undefined) return;
-    for (const value of new Set(events.flatMap((event) => event.wordsOf(key) ?? []))) {
-      this.#byValue.set(
-        value,
-        events.filter((event) => event.wordsOf(key)?.includes(value) ?? true),
-      );
-    }
-  }
-
-  candidates(values: DeviceValues): readonly DescribedEvent[] {
-    const value = this.#key === undefined ? undefined : values.get(this.#key);
-    return (value === undefined ? undefined : this.#byValue.get(value)) ?? this.#others;
-  }
-}
-
-function scannerOf({
-  pairs,
-  columns,
-  json,
-}: FormatDescription): (text: string, start: number, known: DeviceValues) => Scanned | undefined {
-  if (pairs !== undefined) {
-    const keys = new PairKeys(pairs.assign);
-    return (text, start, known) => {
-      const { values, leftOut } = scanPairs(text, start, pairs, keys);
-      for (const [name, value] of known) values.set(name, value);
-      return { values, leftOut };
-    };
-  }
-  if (columns !== undefined) return columnScanner(columns);
-  if (json) return scanJson;
-  return (_text, _start, values) => ({ values, leftOut: 0 });
-}
-
-function columnScanner({ separator, groups }: NonNullable<FormatDescription["columns"]>) {
-  const chosen = groups.map((group) => {
-    const cases = group.map((one) => (typeof one === "string" ? undefined : one));
-    if (cases[0] === undefined) return () => group as readonly string[];
-    const tested = (cases as { when: Record<string, DescribedTest>; columns: string[] }[]).map(({ when, columns }) => ({
-      columns,
-      tests: Object.entries(when).map(([name, test]) => [name, valueTester(test)] as const),
-    }));
-    return (values: DeviceValues) =>
-      tested.find(({ tests }) => tests.every(([name, test]) => test(values.get(name))))?.columns ?? [];
-  });
-  return (text: string, start: number, values: DeviceValues): Scanned => {
-    const cells = splitColumns(text, start, separator);
-    let at = 0;
-    for (const columnsOf of chosen) {
-      for (const name of columnsOf(values)) {
-        const cell = cells[at++];
-        if (name !== "" && cell !== undefined) values.set(name, cell);
-      }
-    }
-    return { values, leftOut: Math.max(0, cells.length - at) };
-  };
-}
-
-/** The leaves of an object by their paths. */
-function scanJson(text: string, start: number, values: DeviceValues): Scanned | undefined {
-  if (text.charCodeAt(start) !== 0x7b) return undefined;
-  let parsed: JsonValue;
-  try {
-    parsed = parseSent(text.slice(start)) as JsonValue;
-  } catch {
-    return undefined;
-  }
-  let leftOut = 0;
-  const visit = (value: JsonValue, path: string) => {
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) {
-      for (const [key, inner] of Object.entries(value)) visit(inner, path === "" ? key : `${path}.${key}`);
-    } else if (values.size >= FIELDS_MAX) leftOut++;
-    else if (value !== null)
-      values.set(path, Array.isArray(value) ? value.map(plainText).join(", ") : plainText(value));
-  };
-  visit(parsed, "");
-  return { values, leftOut };
-}
-
-const plainText = (value: JsonValue) => (typeof value === "string" ? value : JSON.stringify(value));

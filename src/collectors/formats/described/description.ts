@@ -155,5 +155,5 @@ export const descriptionSchema = z
 
 export type FormatDescription = z.output<typeof descriptionSchema>;
 export type EventDescription = FormatDescription["events"][number];
-export type ValueTest = z.output<typeof valueTest>;
+export type DescribedTest = z.output<typeof valueTest>;
 export type LineTest = z.output<typeof lineTest>;

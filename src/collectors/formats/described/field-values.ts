@@ -1,4 +1,3 @@
-import type { JsonObject, JsonValue } from "../../../model/event.ts";
 import { FIELD_NAMES, type FieldNameKey } from "../../../model/field-names.ts";
 import {
   actionOf,
@@ -8,10 +7,10 @@ import {
   numberOf,
   portOf,
   protocolOf,
-  putForeign,
   secondsOf,
   textOf,
 } from "../device-values.ts";
+import { makeFieldSlot, type FieldList, type LineFieldSlot } from "../field-list.ts";
 import type { FieldKind } from "./template.ts";
 
 // Puts a device's value under one of our field names, in the type of that name.
@@ -22,7 +21,8 @@ const ENDS: Readonly<Record<string, readonly [FieldNameKey, FieldNameKey]>> = {
   dst: ["dst_ip", "dst_host"],
 };
 
-type Convert = (value: string) => JsonValue | undefined;
+/** Undefined if the value does not fit the field. */
+type Convert = (value: string) => string | number | boolean | string[] | undefined;
 
 const CONVERTED: Partial<Record<FieldNameKey, Convert>> = {
   src_ip: addressOf,
@@ -83,36 +83,50 @@ function converterOf(name: FieldNameKey): Convert {
   }
 }
 
-/** Puts a value; false if it does not fit the type of the name. A value that is there stays. */
-export type PutField = (raw: JsonObject, value: string) => boolean;
+/** Where a value is put, and how. */
+export interface TargetField {
+  readonly slot: LineFieldSlot;
+  readonly convert: Convert;
+  /** For a name that stands for two: for any text that is not an address. */
+  readonly otherSlot: LineFieldSlot | undefined;
+}
 
-export function fieldPutter(name: string): PutField {
+/** A name is the same slot for all descriptions; the names that devices choose are not kept here. */
+const SLOTS = new Map<string, LineFieldSlot>();
+
+function slotOf(name: string): LineFieldSlot {
+  let slot = SLOTS.get(name);
+  if (slot === undefined) SLOTS.set(name, (slot = makeFieldSlot(name)));
+  return slot;
+}
+
+const asItIs: Convert = (value) => (value === "" ? undefined : value);
+
+/** `words`: our words for words of the device. */
+export function targetField(name: string, words?: Readonly<Record<string, string>>): TargetField {
   const ends = ENDS[name];
-  if (ends !== undefined) {
-    const [ip, host] = ends;
-    return (raw, value) => {
-      const address = addressOf(value);
-      putFirst(raw, address === undefined ? host : ip, address ?? textOf(value));
-      return true;
-    };
-  }
-  if (!isFieldName(name)) {
-    return (raw, value) => {
-      if (value !== "" && !Object.hasOwn(raw, name)) putForeign(raw, name, value);
-      return true;
-    };
-  }
-  const convert = converterOf(name);
-  return (raw, value) => {
-    const converted = convert(value);
-    if (converted === undefined) return value === "";
-    putFirst(raw, name, converted);
-    return true;
+  const plain = ends === undefined ? (isFieldName(name) ? converterOf(name) : asItIs) : addressOf;
+  const known = words && new Map(Object.entries(words));
+  return {
+    slot: slotOf(ends?.[0] ?? name),
+    otherSlot: ends && slotOf(ends[1]),
+    convert: known === undefined ? plain : (value) => plain(known.get(value) ?? value),
   };
 }
 
-function putFirst(raw: JsonObject, name: FieldNameKey, value: JsonValue | undefined): void {
-  if (value !== undefined && value !== "" && !Object.hasOwn(raw, name)) raw[name] = value;
+/** The field of a name that the device chose. */
+export const ownField = (name: string): TargetField => ({
+  slot: SLOTS.get(name) ?? makeFieldSlot(name),
+  otherSlot: undefined,
+  convert: asItIs,
+});
+
+/** Puts a value, unless it does not fit the type of its name. A value that is there stays. */
+export function putValue(fields: FieldList, { slot, convert, otherSlot }: TargetField, value: string): void {
+  const converted = convert(value);
+  if (converted !== undefined) {
+    if (!fields.has(slot)) fields.add(slot, converted);
+  } else if (otherSlot !== undefined && value !== "" && !fields.has(otherSlot)) fields.add(otherSlot, value);
 }
 
 export function isFieldName(name: string): name is FieldNameKey {

@@ -1,15 +1,21 @@
 import { isDeepStrictEqual } from "node:util";
-import { formatTime } from "../../../lib/time.ts";
+import { formatTime, parseTime } from "../../../lib/time.ts";
 import type { LineFormats } from "../line-formats.ts";
-import { readLine } from "../read-line.ts";
-import { UNPARSED_TYPE, type ReadContext } from "../reading.ts";
+import { readWithFormats } from "../read-with-formats.ts";
+import { UNPARSED_TYPE } from "../reading.ts";
 import type { LineTest } from "./description.ts";
 
 // The tests of a description: lines, and what becomes of them.
 
-/** What differs, in words; empty if the test passes. */
-export function runLineTest(test: LineTest, name: string, context: ReadContext, formats?: LineFormats): string[] {
-  const reading = readLine(test.line, context, formats);
+const SENDER = "192.0.2.1";
+
+/**
+ * What differs, in words; empty if the test passes. The line is read as on the day of its stated time, so that a date without a
+ * year does not depend on the clock; and in UTC, whatever the zone of the site is.
+ */
+export function runLineTest(test: LineTest, name: string, formats: LineFormats): string[] {
+  const nowMs = (test.time === undefined ? undefined : parseTime(test.time)) ?? Date.now();
+  const reading = readWithFormats(formats, test.line, { nowMs, sender: SENDER, timezone: "UTC" });
   if (reading.kind === "nothing") return test.nothing ? [] : ["the line is read as no news"];
   if (reading.kind !== "events") return [`the line is read as ${reading.kind}`];
   const [event] = reading.events;

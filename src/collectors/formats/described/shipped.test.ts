@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { CONTEXT } from "../context.fixture.ts";
+import { knownFormats } from "../known-formats.ts";
 import { runLineTest } from "./line-tests.ts";
 import { readShipped } from "./shipped.ts";
 
-describe.each(readShipped())("$description.format", ({ description, format }) => {
+describe.each(readShipped())("$format", (description) => {
   test.each(description.tests)("$line", (one) => {
-    expect(runLineTest(one, format.name, CONTEXT)).toEqual([]);
+    expect(runLineTest(one, description.format, knownFormats())).toEqual([]);
   });
 });

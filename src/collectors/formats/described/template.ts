@@ -16,14 +16,14 @@ export const FIELD_KINDS = {
 
 export type FieldKind = keyof typeof FIELD_KINDS;
 
-export interface TemplateField {
+export interface MessageField {
   /** Empty for a part that is skipped. */
   readonly name: string;
   readonly kind: FieldKind;
 }
 
 interface TemplatePart {
-  readonly field: TemplateField;
+  readonly field: MessageField;
   /** Text behind the field. */
   readonly next: string;
 }
@@ -37,6 +37,8 @@ const FIELD = /\{([a-z0-9_.]{0,64})(?::([a-z]{1,16}))?\}/g;
 const PARTS_MAX = 64;
 /** Ends of greedy fields that are tried in one match. */
 const GREEDY_TRIES_MAX = 16;
+/** Each is searched from the end of the message, so the time is linear in the message only if they are few. */
+const GREEDY_MAX = 4;
 const ZERO = 0x30;
 const NINE = 0x39;
 const POINT = 0x2e;
@@ -48,7 +50,7 @@ const BLANK = /\s/;
 const LETTER = /[\p{L}\p{N}_]/u;
 
 export class Template {
-  readonly fields: readonly TemplateField[];
+  readonly fields: readonly MessageField[];
   /** Text that the message begins with. */
   readonly #opening: string;
   readonly #parts: readonly TemplatePart[];
@@ -129,6 +131,9 @@ function parse(source: string, kindOf: KindOfName): { opening: string; parts: Te
     if (kind === "rest" && next !== "") throw new TemplateFault(`no text can follow {${name}:rest}`);
     parts.push({ field: { name, kind }, next });
   }
+  if (parts.filter(({ field }) => field.kind === "greedy").length > GREEDY_MAX) {
+    throw new TemplateFault(`has more than ${GREEDY_MAX} greedy fields`);
+  }
   return { opening, parts };
 }
 
@@ -144,7 +149,7 @@ function endOfField(message: string, at: number, kind: FieldKind, next: string):
     case "rest":
       return message.length;
     case "greedy":
-      return message.length;
+      return next === "" ? message.length : message.lastIndexOf(next);
     case "text":
       return next === "" ? message.length : message.indexOf(next, at);
     case "word":

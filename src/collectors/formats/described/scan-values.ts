@@ -1,0 +1,81 @@
+import { parseSent } from "../../../lib/exact-json.ts";
+import type { JsonValue } from "../../../model/event.ts";
+import { FIELDS_MAX } from "../device-values.ts";
+import { splitColumns } from "./columns.ts";
+import type { DescribedTest, FormatDescription } from "./description.ts";
+import { PairKeys, scanPairs } from "./pairs.ts";
+import { valueTester } from "./value-tester.ts";
+
+// Divides a message into the values of a device.
+
+/** A device's values by its own names, before they get ours. */
+export type DeviceValues = Map<string, string>;
+
+interface Scanned {
+  readonly values: DeviceValues;
+  readonly leftOut: number;
+}
+
+/** Undefined if the message has another structure. `known`: values that are there already. */
+export type ScanValues = (text: string, start: number, known: DeviceValues) => Scanned | undefined;
+
+export function scannerOf({ pairs, columns, json }: FormatDescription): ScanValues {
+  if (pairs !== undefined) {
+    const keys = new PairKeys(pairs.assign);
+    return (text, start, known) => {
+      const { values, leftOut } = scanPairs(text, start, pairs, keys);
+      for (const [name, value] of known) values.set(name, value);
+      return { values, leftOut };
+    };
+  }
+  if (columns !== undefined) return columnScanner(columns);
+  if (json) return scanJson;
+  return (_text, _start, values) => ({ values, leftOut: 0 });
+}
+
+function columnScanner({ separator, groups }: NonNullable<FormatDescription["columns"]>) {
+  const chosen = groups.map((group) => {
+    const cases = group.map((one) => (typeof one === "string" ? undefined : one));
+    if (cases[0] === undefined) return () => group as readonly string[];
+    const tested = (cases as { when: Record<string, DescribedTest>; columns: string[] }[]).map(({ when, columns }) => ({
+      columns,
+      tests: Object.entries(when).map(([name, test]) => [name, valueTester(test)] as const),
+    }));
+    return (values: DeviceValues) =>
+      tested.find(({ tests }) => tests.every(([name, test]) => test(values.get(name))))?.columns ?? [];
+  });
+  return (text: string, start: number, values: DeviceValues): Scanned => {
+    const cells = splitColumns(text, start, separator);
+    let at = 0;
+    for (const columnsOf of chosen) {
+      for (const name of columnsOf(values)) {
+        const cell = cells[at++];
+        if (name !== "" && cell !== undefined) values.set(name, cell);
+      }
+    }
+    return { values, leftOut: Math.max(0, cells.length - at) };
+  };
+}
+
+/** The leaves of an object by their paths. */
+function scanJson(text: string, start: number, values: DeviceValues): Scanned | undefined {
+  if (text.charCodeAt(start) !== 0x7b) return undefined;
+  let parsed: JsonValue;
+  try {
+    parsed = parseSent(text.slice(start)) as JsonValue;
+  } catch {
+    return undefined;
+  }
+  let leftOut = 0;
+  const visit = (value: JsonValue, path: string) => {
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+      for (const [key, inner] of Object.entries(value)) visit(inner, path === "" ? key : `${path}.${key}`);
+    } else if (values.size >= FIELDS_MAX) leftOut++;
+    else if (value !== null)
+      values.set(path, Array.isArray(value) ? value.map(plainText).join(", ") : plainText(value));
+  };
+  visit(parsed, "");
+  return { values, leftOut };
+}
+
+const plainText = (value: JsonValue) => (typeof value === "string" ? value : JSON.stringify(value));

@@ -1,0 +1,105 @@
+import { severityOfSyslog } from "../../model/device-severity.ts";
+import type { JsonObject } from "../../model/event.ts";
+import { addressOf, put } from "./device-values.ts";
+import type { LineFormat, MessageReading } from "./line-format.ts";
+import { beginsOwnHeader, type LineFormats } from "./line-formats.ts";
+import { UNPARSED_TYPE, type ReadContext, type ParsedEvent, type Reading } from "./reading.ts";
+import { readHeader, type SyslogHeader } from "./syslog/syslog-header.ts";
+import { unwrapRelayed } from "./syslog/syslog-relay.ts";
+
+// Lines of text from devices. The syslog header is removed, then the first format that understands the message reads it.
+// The event always keeps the original line.
+
+/** Reads a line. Never throws or refuses: a line that no format understands becomes an event of type `unparsed`. */
+export function readWithFormats(formats: LineFormats, line: string, context: ReadContext): Reading {
+  const text = line.isWellFormed() ? line : line.toWellFormed();
+  const outer = readHeader(text, context);
+  if (outer.message.trim() === "" && text.trim() === "") return { kind: "nothing" };
+  const relayed = unwrapRelayed(outer, context);
+  const original = relayed && withProgram(relayed.header, formats);
+  const reading = original && readMessage(original, text, context, formats);
+  if (reading) return reading;
+  if (original && relayed.isCertain) return { kind: "events", events: [unparsed(original, text, context)] };
+  const header = withProgram(outer, formats);
+  return readMessage(header, text, context, formats) ?? { kind: "events", events: [unparsed(header, text, context)] };
+}
+
+/** Undefined if no format understands the message. */
+function readMessage(
+  header: SyslogHeader,
+  line: string,
+  context: ReadContext,
+  { owners, shared }: LineFormats,
+): Reading | undefined {
+  const owned = header.program === null ? undefined : owners.get(header.program);
+  for (const format of owned ?? shared) {
+    const reading = format.read(header, context);
+    if (reading !== undefined) return withHeader(format, reading, header, line, context);
+  }
+  return undefined;
+}
+
+function withProgram(header: SyslogHeader, { lateProgram }: LineFormats): SyslogHeader {
+  if (header.program !== null || beginsOwnHeader(header.message, 0) || header.message.startsWith("[")) return header;
+  const late = lateProgram.exec(header.message);
+  if (late === null) return header;
+  const [before, program, processId] = late;
+  return {
+    ...header,
+    host: header.host ?? hostIn(before),
+    program: program!,
+    processId: processId === undefined ? header.processId : Number(processId),
+    message: header.message.slice(before.length),
+  };
+}
+
+function hostIn(before: string): string | null {
+  const space = before.indexOf(" ");
+  return space > 0 && space < before.trimEnd().length ? before.slice(0, space) : null;
+}
+
+function withHeader(
+  { name: format }: LineFormat,
+  reading: MessageReading | undefined,
+  header: SyslogHeader,
+  line: string,
+  context: ReadContext,
+): Reading | undefined {
+  if (reading === undefined) return undefined;
+  if (reading.kind !== "events") return { ...reading, format };
+  const events = reading.events.map((event) => eventWithHeader(event, header, line, context));
+  return { kind: "events", events, format };
+}
+
+/** The message takes precedence: the header fills in only the fields that the message lacks. */
+function eventWithHeader(event: ParsedEvent, header: SyslogHeader, line: string, context: ReadContext): ParsedEvent {
+  const { raw } = event;
+  putHeader(raw, header, context);
+  raw["line"] = line;
+  return event.timestampMs !== null || header.timeMs === null ? event : { ...event, timestampMs: header.timeMs };
+}
+
+function putHeader(raw: JsonObject, header: SyslogHeader, { sender }: ReadContext): void {
+  if (raw["device"] === undefined) {
+    // Without a device name, the sender's address is the best identification.
+    const device = header.host ?? addressOf(sender) ?? sender;
+    if (device !== "") raw["device"] = device;
+  }
+  if (header.relay !== null) put(raw, "relay", header.relay);
+  if (header.deviceMac !== null) put(raw, "device_mac", header.deviceMac);
+  if (header.model !== null) put(raw, "model", header.model);
+  if (header.program !== null) raw["program"] = header.program;
+  if (header.processId !== null && raw["process_id"] === undefined) raw["process_id"] = header.processId;
+  if (header.facility !== null && raw["facility"] === undefined) raw["facility"] = header.facility;
+  if (header.structuredData !== null) put(raw, "structured_data", header.structuredData);
+}
+
+function unparsed(header: SyslogHeader, line: string, context: ReadContext): ParsedEvent {
+  const raw: JsonObject = {};
+  putHeader(raw, header, context);
+  put(raw, "event_name", header.messageId ?? undefined);
+  put(raw, "message", header.message);
+  raw["line"] = line;
+  const severity = severityOfSyslog(header.severity);
+  return { type: UNPARSED_TYPE, source: "network", severity, timestampMs: header.timeMs, raw };
+}
