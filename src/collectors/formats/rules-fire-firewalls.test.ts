@@ -36,6 +36,27 @@ describe("built-in rules match lines of firewalls", () => {
           ? "audit[1]: /index.php: Web GUI authentication error for 'root' from 192.0.2.66"
           : "audit[1]: /index.php: Successful login for user 'root' from: 192.0.2.66",
     ],
+    [
+      "fortigate",
+      "network.brute_force",
+      12,
+      () =>
+        'date=2026-11-15 time=19:10:00 devname="fg" logid="0100032002" type="event" subtype="system" level="alert" logdesc="Admin login failed" user="admin" ui="ssh(192.0.2.66)" method="ssh" srcip=192.0.2.66 action="login" status="failed"',
+    ],
+    [
+      "fortigate",
+      "network.ids_critical",
+      1,
+      () =>
+        'date=2026-11-15 time=19:10:00 devname="fg" logid="0419016384" type="utm" subtype="ips" eventtype="signature" level="alert" severity="critical" srcip=192.0.2.44 dstip=10.9.3.20 action="detected" attack="Made.Up.Overflow" attackid=51006',
+    ],
+    [
+      "fortigate",
+      "network.new_admin",
+      1,
+      () =>
+        'date=2026-11-15 time=19:10:00 devname="fg" logid="0100044547" type="event" subtype="system" level="information" logdesc="Object attribute configured" user="ann" ui="GUI(192.0.2.10)" action="Add" cfgpath="system.admin" cfgobj="mallory" cfgattr="" msg="Add"',
+    ],
   ])("%s fires %s", (_, name, count, make) => {
     const events = lines(count, make);
     expect(fired(events)).toContain(name);

@@ -45,10 +45,7 @@ export class DescribedEvent {
     this.removed = Object.entries(description.set ?? {}).flatMap(([name, value]) => (value === "" ? [name] : []));
     this.#constants = Object.entries(description.set ?? {})
       .filter(([, value]) => value !== "")
-      .map(([name, value]) => [
-        targetField(name),
-        typeof value === "boolean" ? () => value : filler(String(value)),
-      ]);
+      .map(([name, value]) => [targetField(name), typeof value === "boolean" ? () => value : filler(String(value))]);
   }
 
   /** The words that the value of this name may be; undefined if it may be any. */
