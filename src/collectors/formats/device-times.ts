@@ -34,7 +34,8 @@ export interface TimeContext {
 /** Parses the time at a position, in any form of a syslog header. */
 export function scanTime(text: string, start: number, context: TimeContext): ScannedTime | undefined {
   const first = text.charCodeAt(start);
-  return first >= ZERO && first <= ZERO + 9 ? scanIso(text, start, context) : scanBsd(text, start, context);
+  if (!(first >= ZERO && first <= ZERO + 9)) return scanBsd(text, start, context);
+  return text.charCodeAt(start + 4) === SPACE ? scanYearFirst(text, start, context) : scanIso(text, start, context);
 }
 
 /** Parses a text that is nothing but a time; null if it is not. */
@@ -69,7 +70,7 @@ export function scanTimeWithZone(
 
 /** Parses a time without the cache of scanBsd. */
 function scanTimeUncached(text: string, start: number, context: TimeContext): ScannedTime | undefined {
-  return scanAnyBsd(text, start, context) ?? scanIso(text, start, context);
+  return scanAnyBsd(text, start, context) ?? scanIso(text, start, context) ?? scanYearFirst(text, start, context);
 }
 
 /** Parses a number of seconds, milliseconds, microseconds or nanoseconds since 1970, or a text that is a time. */
@@ -140,6 +141,12 @@ function scanZone(text: string, localMs: number, end: number, timezone: string):
   return { ms: toUtc(localMs, timezone), end };
 }
 
+/** Parses `2026 Nov 15 10:00:00`. */
+function scanYearFirst(text: string, start: number, context: TimeContext): ScannedTime | undefined {
+  const year = two(text, start) * 100 + two(text, start + 2);
+  return year >= 2000 && year < 2100 ? scanAnyBsd(text, start + 5, context, year) : undefined;
+}
+
 interface LastTime extends TimeContext {
   readonly text: string;
   readonly ms: number;
@@ -165,7 +172,12 @@ function scanBsd(text: string, start: number, context: TimeContext): ScannedTime
   return scanned;
 }
 
-function scanAnyBsd(text: string, start: number, { nowMs, timezone }: TimeContext): ScannedTime | undefined {
+function scanAnyBsd(
+  text: string,
+  start: number,
+  { nowMs, timezone }: TimeContext,
+  yearBefore?: number,
+): ScannedTime | undefined {
   if (text.charCodeAt(start + 3) !== SPACE) return undefined;
   let at = start;
   let word = text.slice(at, at + 3);
@@ -179,8 +191,8 @@ function scanAnyBsd(text: string, start: number, { nowMs, timezone }: TimeContex
   let day = digit(text, at++);
   if (digit(text, at) >= 0) day = day * 10 + digit(text, at++);
   at = skipSpaces(text, at);
-  let year: number | undefined;
-  if (two(text, at) >= 0 && two(text, at + 2) >= 0) {
+  let year = yearBefore;
+  if (year === undefined && two(text, at) >= 0 && two(text, at + 2) >= 0) {
     year = two(text, at) * 100 + two(text, at + 2);
     at = skipSpaces(text, at + 4);
   }

@@ -57,6 +57,48 @@ describe("built-in rules match lines of firewalls", () => {
       () =>
         'date=2026-11-15 time=19:10:00 devname="fg" logid="0100044547" type="event" subtype="system" level="information" logdesc="Object attribute configured" user="ann" ui="GUI(192.0.2.10)" action="Add" cfgpath="system.admin" cfgobj="mallory" cfgattr="" msg="Add"',
     ],
+    [
+      "cisco-asa",
+      "network.port_sweep",
+      25,
+      (i) =>
+        `%ASA-4-106023: Deny tcp src outside:192.0.2.80/40112 dst inside:198.51.100.4/${1000 + i} by access-group "out" [0x0, 0x0]`,
+    ],
+    [
+      "cisco-asa",
+      "network.brute_force",
+      12,
+      () => '%ASA-6-605004: Login denied from 192.0.2.66/40112 to outside:198.51.100.4/ssh for user "root"',
+    ],
+    [
+      "cisco-asa",
+      "network.new_admin",
+      1,
+      () => "%ASA-5-502101: New user added to local dbase: Uname: mallory Priv: 15 Encpass: ****",
+    ],
+    [
+      "cisco-ftd-events",
+      "network.ids_high_not_blocked",
+      1,
+      () =>
+        "%FTD-1-430001: EventPriority: High, SrcIP: 192.0.2.44, DstIP: 10.9.3.20, Protocol: tcp, Priority: 1, SID: 1002003, Message: made up, InlineResult: Would Have Dropped",
+    ],
+    [
+      "cisco-ios",
+      "network.brute_force_then_success",
+      7,
+      (i) =>
+        i < 6
+          ? "%SEC_LOGIN-4-LOGIN_FAILED: Login failed [user: root] [Source: 192.0.2.66] [localport: 22] [Reason: Login Authentication Failed] at 10:00:00 UTC Sun Nov 15 2026"
+          : "%SEC_LOGIN-5-LOGIN_SUCCESS: Login Success [user: root] [Source: 192.0.2.66] [localport: 22] at 10:00:00 UTC Sun Nov 15 2026",
+    ],
+    [
+      "cisco-ios",
+      "network.rogue_dhcp",
+      1,
+      () =>
+        "%DHCP_SNOOPING-5-DHCP_SNOOPING_UNTRUSTED_PORT: DHCP_SNOOPING drop message on untrusted port, message type: DHCPOFFER, MAC sa: 0200.0000.00aa",
+    ],
   ])("%s fires %s", (_, name, count, make) => {
     const events = lines(count, make);
     expect(fired(events)).toContain(name);

@@ -3,18 +3,30 @@ import { kindOfName, targetField, type TargetField } from "./field-values.ts";
 import type { DeviceValues } from "./scan-values.ts";
 import { Template } from "./template.ts";
 
+export interface TemplateValues {
+  /** True for the words for a missing value. */
+  readonly isAbsent: (value: string) => boolean;
+  /** True for a value that the description puts under another name. */
+  readonly isRenamed: (name: string) => boolean;
+}
+
 /** A template whose fields are put into an event, and become values. */
 export class BoundTemplate {
   readonly #template: Template;
   readonly #names: readonly string[];
   readonly #targets: readonly TargetField[];
+  readonly #isValueOnly: readonly boolean[];
   readonly #captured: string[] = [];
   readonly #converted: ReturnType<TargetField["convert"]>[] = [];
 
-  constructor(source: string) {
+  readonly #isAbsent: (value: string) => boolean;
+
+  constructor(source: string, { isAbsent, isRenamed }: TemplateValues) {
+    this.#isAbsent = isAbsent;
     this.#template = new Template(source, kindOfName);
     this.#names = this.#template.fields.map(({ name }) => name);
     this.#targets = this.#names.map((name) => targetField(name));
+    this.#isValueOnly = this.#names.map(isRenamed);
   }
 
   /** Position behind the match; -1 if there is none, or a value does not fit its field. */
@@ -25,8 +37,8 @@ export class BoundTemplate {
       if (this.#names[index] === "") continue;
       const { convert, otherSlot } = this.#targets[index]!;
       const value = this.#captured[index]!;
-      const converted = convert(value);
-      if (converted === undefined && otherSlot === undefined && value !== "") return -1;
+      const converted = this.#isAbsent(value) ? undefined : convert(value);
+      if (converted === undefined && otherSlot === undefined && !this.#isAbsent(value)) return -1;
       this.#converted[index] = converted;
     }
     for (let index = 0; index < this.#names.length; index++) {
@@ -34,11 +46,14 @@ export class BoundTemplate {
       if (name === "") continue;
       const value = this.#captured[index]!;
       values.set(name, value);
+      if (this.#isValueOnly[index]) continue;
       const { slot, otherSlot } = this.#targets[index]!;
       const converted = this.#converted[index];
       if (converted !== undefined) {
         if (!fields.has(slot)) fields.add(slot, converted);
-      } else if (otherSlot !== undefined && value !== "" && !fields.has(otherSlot)) fields.add(otherSlot, value);
+      } else if (otherSlot !== undefined && !this.#isAbsent(value) && !fields.has(otherSlot)) {
+        fields.add(otherSlot, value);
+      }
     }
     return end;
   }

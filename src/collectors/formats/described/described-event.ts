@@ -2,7 +2,7 @@ import { severityOfCef, severityOfSyslog } from "../../../model/device-severity.
 import type { Severity } from "../../../model/event.ts";
 import { integerOf, typeOf } from "../device-values.ts";
 import type { FieldList } from "../field-list.ts";
-import { BoundTemplate, firstMatch } from "./bound-template.ts";
+import { BoundTemplate, firstMatch, type TemplateValues } from "./bound-template.ts";
 import type { EventDescription } from "./description.ts";
 import { targetField, type TargetField } from "./field-values.ts";
 import type { DeviceValues } from "./scan-values.ts";
@@ -38,10 +38,10 @@ export class DescribedEvent {
   /** Fields that an empty constant removes. */
   readonly removed: readonly string[];
 
-  constructor(description: EventDescription) {
+  constructor(description: EventDescription, templateValues: TemplateValues) {
     this.description = description;
     this.#tests = Object.entries(description.when ?? {}).map(([name, test]) => [name, valueTester(test)] as const);
-    this.#patterns = description.pattern?.map((source) => new BoundTemplate(source));
+    this.#patterns = description.pattern?.map((source) => new BoundTemplate(source, templateValues));
     this.removed = Object.entries(description.set ?? {}).flatMap(([name, value]) => (value === "" ? [name] : []));
     this.#constants = Object.entries(description.set ?? {})
       .filter(([, value]) => value !== "")

@@ -48,8 +48,15 @@ class DescribedReader {
     this.#description = description;
     const { match, header, parts, fields, words, absent, events, time = [] } = description;
     this.#programs = match.programs && new Set(match.programs);
-    this.#headers = header?.map((source) => new BoundTemplate(source));
-    this.#parts = Object.entries(parts).map(([name, sources]) => [name, sources.map((one) => new BoundTemplate(one))]);
+    this.#absent = new Set(["", ...absent]);
+    this.#absentCharacters = Math.max(0, ...absent.map(({ length }) => length));
+    const templateValues = {
+      isAbsent: (value: string) => this.#isAbsent(value),
+      isRenamed: (name: string) => Object.hasOwn(fields, name),
+    };
+    const bound = (source: string) => new BoundTemplate(source, templateValues);
+    this.#headers = header?.map(bound);
+    this.#parts = Object.entries(parts).map(([name, sources]) => [name, sources.map(bound)]);
     this.#scan = scannerOf(description);
     for (const [own, names] of Object.entries(fields)) {
       this.#targets.set(
@@ -57,9 +64,7 @@ class DescribedReader {
         names.map((name) => targetField(name, words[own])),
       );
     }
-    this.#absent = new Set(["", ...absent]);
-    this.#absentCharacters = Math.max(0, ...absent.map(({ length }) => length));
-    this.#events = new EventIndex(events.map((event) => new DescribedEvent(event)));
+    this.#events = new EventIndex(events.map((event) => new DescribedEvent(event, templateValues)));
     this.#times = time.map((source) => filler(source.includes("{") ? source : `{${source}}`));
   }
 

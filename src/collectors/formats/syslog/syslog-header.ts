@@ -122,6 +122,11 @@ const FORWARDED = "Message forwarded from ";
 
 function scanRfc3164(line: string, cursor: Cursor, context: TimeContext): HeaderAfterPriority {
   skipBlanks(line, cursor);
+  // Some devices of Cisco write a colon in front of the time.
+  if (line.charCodeAt(cursor.at) === COLON) {
+    const behind = line.charCodeAt(cursor.at + 1) === SPACE ? cursor.at + 2 : cursor.at + 1;
+    if (scanTime(line, behind, context) !== undefined) cursor.at = behind;
+  }
   const { at: start } = cursor;
   let time = scanTime(line, start, context);
   let host: string | null = null;
@@ -190,7 +195,9 @@ function scanRouter(
   context: TimeContext,
 ): { readonly time: ScannedTime; readonly host: string | null } | undefined {
   const first = line.charCodeAt(at);
-  if (first !== ASTERISK && first !== POINT && !(first >= 0x30 && first <= 0x39)) return undefined;
+  const isNumbered = first === ASTERISK || first === POINT || (first >= 0x30 && first <= 0x39);
+  // Without a number, the host in front of the time would pass for a program.
+  if (!isNumbered && !(isLetter(first) && line.includes(": %", at))) return undefined;
   BEFORE_TIME.lastIndex = at;
   const before = BEFORE_TIME.exec(line);
   if (before === null) return undefined;
@@ -358,13 +365,12 @@ function integer(text: string): number | null {
   return text.length <= 9 ? (integerOf(text) ?? null) : null;
 }
 
+function isLetter(code: number): boolean {
+  return (code | 0x20) >= 0x61 && (code | 0x20) <= 0x7a;
+}
+
 function isProgramCharacter(code: number): boolean {
   return (
-    ((code | 0x20) >= 0x61 && (code | 0x20) <= 0x7a) ||
-    (code >= 0x2b && code <= 0x39) ||
-    code === 0x5f ||
-    code === 0x40 ||
-    code === 0x28 ||
-    code === 0x29
+    isLetter(code) || (code >= 0x2b && code <= 0x39) || code === 0x5f || code === 0x40 || code === 0x28 || code === 0x29
   );
 }
