@@ -11,6 +11,7 @@ const ZERO = 0x30;
 const SPACE = 0x20;
 const TAB = 0x09;
 const COLON = 0x3a;
+const SLASH = 0x2f;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 /** Numbers below this are seconds; those above a thousand times this are microseconds or nanoseconds. */
@@ -104,7 +105,8 @@ export function readWordyTime(text: string, { timezone }: TimeContext): number |
 }
 
 function scanIso(text: string, start: number, { timezone }: TimeContext): ScannedTime | undefined {
-  if (text.charCodeAt(start + 4) !== 0x2d || text.charCodeAt(start + 7) !== 0x2d) return undefined;
+  const between = text.charCodeAt(start + 4);
+  if ((between !== 0x2d && between !== SLASH) || text.charCodeAt(start + 7) !== between) return undefined;
   let at = skipSpaces(text, start + 10);
   const separator = text.charCodeAt(at) | 0x20;
   if (separator === 0x74) at = skipSpaces(text, at + 1);

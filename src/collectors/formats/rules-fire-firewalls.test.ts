@@ -99,6 +99,27 @@ describe("built-in rules match lines of firewalls", () => {
       () =>
         "%DHCP_SNOOPING-5-DHCP_SNOOPING_UNTRUSTED_PORT: DHCP_SNOOPING drop message on untrusted port, message type: DHCPOFFER, MAC sa: 0200.0000.00aa",
     ],
+    [
+      "palo-alto",
+      "network.port_sweep",
+      25,
+      (i) =>
+        `1,2026/11/15 19:10:00,007951000000001,TRAFFIC,drop,2561,2026/11/15 19:10:00,192.0.2.80,198.51.100.4,0.0.0.0,0.0.0.0,deny,,,not-applicable,vsys1,untrust,trust,ethernet1/1,,,,0,1,40112,${1000 + i},0,0,0x0,tcp,deny`,
+    ],
+    [
+      "palo-alto",
+      "network.command_and_control",
+      1,
+      () =>
+        "1,2026/11/15 19:10:00,007951000000001,THREAT,spyware,2561,2026/11/15 19:10:00,10.9.3.20,192.0.2.44,0.0.0.0,0.0.0.0,out,,,dns,vsys1,trust,untrust,ethernet1/2,ethernet1/1,,,1,1,51200,53,0,0,0x0,udp,alert,bad.example,Made Up(12000),any,high,client-to-server,1,0x0,,,0,,0,,,0,,,,,,,,0,0,0,0,0,,gw5,,,,,,,,,,command-and-control",
+    ],
+    [
+      "palo-alto",
+      "network.new_admin",
+      1,
+      () =>
+        "1,2026/11/15 19:10:00,007951000000001,CONFIG,0,0,2026/11/15 19:10:00,192.0.2.10,,set,ann,CLI,Succeeded, mgt-config users mallory,1,0x0",
+    ],
   ])("%s fires %s", (_, name, count, make) => {
     const events = lines(count, make);
     expect(fired(events)).toContain(name);

@@ -2,10 +2,10 @@ import { FIELDS_MAX } from "../device-values.ts";
 
 // A line of values without names, such as CSV. Values in quotes may contain the separator; a doubled quote is a quote.
 
-export function splitColumns(text: string, start: number, separator: string): string[] {
+export function splitColumns(text: string, start: number, separator: string, max = FIELDS_MAX): string[] {
   const values: string[] = [];
   let at = start;
-  while (at <= text.length && values.length < FIELDS_MAX) {
+  while (at <= text.length && values.length < max) {
     if (text.charCodeAt(at) === 0x22) {
       const end = closingQuote(text, at);
       values.push(text.slice(at + 1, end).replaceAll('""', '"'));

@@ -118,7 +118,11 @@ export const descriptionSchema = z
       .strictObject({ assign: z.string().min(1).max(3).default("="), separator: z.string().length(1).default(" ") })
       .optional(),
     columns: z
-      .strictObject({ separator: z.string().length(1).default(","), groups: z.array(columnGroup).min(1).max(10) })
+      .strictObject({
+        separator: z.string().length(1).default(","),
+        groups: z.array(columnGroup).min(1).max(10),
+        open: z.boolean().default(false).describe("further columns may follow, which are not read"),
+      })
       .optional(),
     json: z.literal(true).optional(),
     parts: z

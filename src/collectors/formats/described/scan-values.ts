@@ -33,7 +33,7 @@ export function scannerOf({ pairs, columns, json }: FormatDescription): ScanValu
   return (_text, _start, values) => ({ values, leftOut: 0 });
 }
 
-function columnScanner({ separator, groups }: NonNullable<FormatDescription["columns"]>) {
+function columnScanner({ separator, groups, open }: NonNullable<FormatDescription["columns"]>) {
   const chosen = groups.map((group) => {
     const cases = group.map((one) => (typeof one === "string" ? undefined : one));
     if (cases[0] === undefined) return () => group as readonly string[];
@@ -44,8 +44,11 @@ function columnScanner({ separator, groups }: NonNullable<FormatDescription["col
     return (values: DeviceValues) =>
       tested.find(({ tests }) => tests.every(([name, test]) => test(values.get(name))))?.columns ?? [];
   });
+  const namedMax = groups
+    .map((group) => Math.max(...group.map((one) => (typeof one === "string" ? group.length : one.columns.length))))
+    .reduce((sum, count) => sum + count, 0);
   return (text: string, start: number, values: DeviceValues): Scanned => {
-    const cells = splitColumns(text, start, separator);
+    const cells = splitColumns(text, start, separator, open ? namedMax : undefined);
     let at = 0;
     for (const columnsOf of chosen) {
       for (const name of columnsOf(values)) {
@@ -53,7 +56,7 @@ function columnScanner({ separator, groups }: NonNullable<FormatDescription["col
         if (name !== "" && cell !== undefined) values.set(name, cell);
       }
     }
-    return { values, leftOut: Math.max(0, cells.length - at) };
+    return { values, leftOut: open ? 0 : Math.max(0, cells.length - at) };
   };
 }
 

@@ -16,6 +16,7 @@ describe("a template", () => {
     ["Ban {src_ip}", "Ban 192.0.2.1", { src_ip: "192.0.2.1" }],
     ["Ban {src_ip}", "Ban 2001:db8::1 for good", { src_ip: "2001:db8::1" }],
     ["from {src_ip}.", "from 192.0.2.1.", { src_ip: "192.0.2.1" }],
+    ["from {src_ip}", "from 2001:db8::1.", { src_ip: "2001:db8::1" }],
     [
       "{src_ip}:{src_port} -> {dst_ip}:{dst_port}",
       "192.0.2.1:80 -> 192.0.2.2:443",

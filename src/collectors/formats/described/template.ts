@@ -189,6 +189,7 @@ function endOfAddress(message: string, start: number, next: string): number {
     return message.charCodeAt(at - 1) === POINT ? at - 1 : at;
   }
   while (isAddressCharacter(message.charCodeAt(at))) at++;
+  if (at > start && message.charCodeAt(at - 1) === POINT) at--;
   if (message.charCodeAt(at) === PERCENT) {
     while (at < message.length && !isBlank(message.charCodeAt(at)) && !message.startsWith(next || " ", at)) at++;
   }
