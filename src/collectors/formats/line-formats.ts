@@ -1,6 +1,7 @@
 import { CEF } from "./cef/cef.ts";
 import { describedFormat } from "./described/described-format.ts";
 import type { FormatDescription } from "./described/description.ts";
+import { LEEF } from "./leef/leef.ts";
 import { EVE } from "./eve/eve.ts";
 import type { LineFormat } from "./line-format.ts";
 import { DHCP_LEASES, ROGUE_DHCP } from "./linux/dhcp-leases.ts";
@@ -10,6 +11,7 @@ import { SSH_LOGINS } from "./linux/ssh-logins.ts";
 /** Formats that are read by code. Those that a description suffices for are in described/shipped. */
 export const CODED_FORMATS = [
   CEF,
+  LEEF,
   NETFILTER,
   SSH_LOGINS,
   DHCP_LEASES,

@@ -120,6 +120,33 @@ describe("built-in rules match lines of firewalls", () => {
       () =>
         "1,2026/11/15 19:10:00,007951000000001,CONFIG,0,0,2026/11/15 19:10:00,192.0.2.10,,set,ann,CLI,Succeeded, mgt-config users mallory,1,0x0",
     ],
+    [
+      "leef",
+      "network.port_sweep",
+      25,
+      (i) =>
+        `LEEF:2.0|Made Up|Packet Filter|7|Drop|^|src=192.0.2.80^dst=198.51.100.4^dstPort=${1000 + i}^proto=TCP^action=drop`,
+    ],
+    [
+      "check-point",
+      "network.brute_force",
+      12,
+      () => '[action:"Failed Log In"; time:"1794769800"; product:"Mobile Access"; src:"192.0.2.66"; user:"root"]',
+    ],
+    [
+      "check-point-generic",
+      "network.command_and_control",
+      1,
+      () =>
+        "time=1794769800|hostname=gw5|product=Anti-Bot|action=Detect|src=10.9.3.20|dst=192.0.2.44|severity=High|protection_name=Made.Up",
+    ],
+    [
+      "cef",
+      "network.port_sweep",
+      25,
+      (i) =>
+        `CEF:0|Check Point|VPN-1 & FireWall-1|Check Point|Log|x|Unknown|act=Drop src=192.0.2.80 dst=198.51.100.4 dpt=${1000 + i}`,
+    ],
   ])("%s fires %s", (_, name, count, make) => {
     const events = lines(count, make);
     expect(fired(events)).toContain(name);
