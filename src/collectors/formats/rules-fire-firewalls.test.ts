@@ -147,6 +147,27 @@ describe("built-in rules match lines of firewalls", () => {
       (i) =>
         `CEF:0|Check Point|VPN-1 & FireWall-1|Check Point|Log|x|Unknown|act=Drop src=192.0.2.80 dst=198.51.100.4 dpt=${1000 + i}`,
     ],
+    [
+      "sophos",
+      "network.brute_force",
+      12,
+      () =>
+        'device="SFW" date=2026-11-15 time=19:10:00 device_name="gw5" log_id=062009617502 log_type="Event" log_component="GUI" log_subtype="Admin" status="Failed" user_name="admin" src_ip=192.0.2.66 message="User admin failed to login to Web Admin Console because of wrong credentials"',
+    ],
+    [
+      "sonicwall",
+      "network.port_sweep",
+      25,
+      (i) =>
+        `id=firewall sn=020000000001 time="2026-11-15 19:10:00 UTC" fw=198.51.100.4 pri=5 c=64 m=36 msg="TCP connection dropped" src=192.0.2.80:40112:X1 dst=198.51.100.4:${1000 + i}:X1 proto=tcp/x`,
+    ],
+    [
+      "watchguard",
+      "network.host_sweep",
+      25,
+      (i) =>
+        `firewall: msg_id="3000-0148" Deny 0-External Firebox 52 tcp 20 127 192.0.2.80 198.51.100.${i} 40112 22 offset 8 S 1 win 64 (Unhandled-00)`,
+    ],
   ])("%s fires %s", (_, name, count, make) => {
     const events = lines(count, make);
     expect(fired(events)).toContain(name);
