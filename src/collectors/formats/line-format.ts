@@ -8,6 +8,9 @@ export interface LineMessage {
   readonly message: string;
   /** The message with what was taken for the program in front of it: some devices write a code in its place. */
   readonly whole: string;
+  /** Of an RFC 5424 header. */
+  readonly messageId?: string | null;
+  readonly structuredData?: JsonObject | null;
 }
 
 /** A refusal does not count as a reading: another format may understand the message. */
@@ -35,6 +38,8 @@ export interface LineFormat {
    * of a login attempt, which can imitate any other format.
    */
   readonly ownsPrograms?: boolean;
+  /** True if the reader turns the structured data of RFC 5424 into fields, so that it is not kept as an object as well. */
+  readonly readsStructuredData?: boolean;
   /** Reads a message, with or without a syslog header in front of it; undefined if it is not in this format. Never throws. */
   readonly read: (message: LineMessage, context: ReadContext) => MessageReading | undefined;
   /** For JSON formats that also arrive without syslog, such as in a file: each line is one object. */

@@ -59,7 +59,7 @@ function hostIn(before: string): string | null {
 }
 
 function withHeader(
-  { name: format }: LineFormat,
+  { name: format, readsStructuredData = false }: LineFormat,
   reading: MessageReading | undefined,
   header: SyslogHeader,
   line: string,
@@ -67,7 +67,9 @@ function withHeader(
 ): Reading | undefined {
   if (reading === undefined) return undefined;
   if (reading.kind !== "events") return { ...reading, format };
-  const events = reading.events.map((event) => eventWithHeader(event, header, line, context));
+  const events = reading.events.map((event) =>
+    eventWithHeader(event, readsStructuredData ? { ...header, structuredData: null } : header, line, context),
+  );
   return { kind: "events", events, format };
 }
 

@@ -168,6 +168,13 @@ describe("built-in rules match lines of firewalls", () => {
       (i) =>
         `firewall: msg_id="3000-0148" Deny 0-External Firebox 52 tcp 20 127 192.0.2.80 198.51.100.${i} 40112 22 offset 8 S 1 win 64 (Unhandled-00)`,
     ],
+    [
+      "juniper-srx",
+      "network.port_sweep",
+      25,
+      (i) =>
+        `RT_FLOW: RT_FLOW_SESSION_DENY: session denied 192.0.2.80/40112->198.51.100.4/${1000 + i} junos-x 6(0) deny-all untrust trust UNKNOWN`,
+    ],
   ])("%s fires %s", (_, name, count, make) => {
     const events = lines(count, make);
     expect(fired(events)).toContain(name);

@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../../model/event.ts";
-import { put } from "../device-values.ts";
+import { objectOf, put } from "../device-values.ts";
 import { readAnyTime } from "../device-times.ts";
 import { FieldList } from "../field-list.ts";
 import type { LineFormat, LineMessage, MessageReading } from "../line-format.ts";
@@ -27,6 +27,7 @@ export function describedFormat(description: FormatDescription): LineFormat {
     example,
     ...(match.programs && { programs: match.programs }),
     ...(ownsPrograms && { ownsPrograms }),
+    ...(description.structured_data !== undefined && { readsStructuredData: true }),
     read: (message, context) => reader.read(message, context),
   };
 }
@@ -38,9 +39,8 @@ class DescribedReader {
   readonly #parts: readonly (readonly [string, readonly BoundTemplate[]])[];
   readonly #scan: ScanValues;
   readonly #targets = new Map<string, readonly TargetField[]>();
-  readonly #absent: ReadonlySet<string>;
-  /** Longest of the words for a missing value: most values are longer. */
-  readonly #absentCharacters: number;
+  /** Words for a missing value by their length, which tells most values from them. */
+  readonly #absent: string[][] = [];
   readonly #events: EventIndex;
   readonly #times: readonly ((valueOf: ValueOf) => string | undefined)[];
 
@@ -48,8 +48,7 @@ class DescribedReader {
     this.#description = description;
     const { match, header, parts, fields, words, absent, events, time = [] } = description;
     this.#programs = match.programs && new Set(match.programs);
-    this.#absent = new Set(["", ...absent]);
-    this.#absentCharacters = Math.max(0, ...absent.map(({ length }) => length));
+    for (const word of ["", ...absent]) (this.#absent[word.length] ??= []).push(word);
     const templateValues = {
       isAbsent: (value: string) => this.#isAbsent(value),
       isRenamed: (name: string) => Object.hasOwn(fields, name),
@@ -68,13 +67,15 @@ class DescribedReader {
     this.#times = time.map((source) => filler(source.includes("{") ? source : `{${source}}`));
   }
 
-  read({ program, message: behindProgram, whole }: LineMessage, context: ReadContext): MessageReading | undefined {
+  read(line: LineMessage, context: ReadContext): MessageReading | undefined {
+    const { program, message: behindProgram, whole } = line;
     const message = this.#programs === undefined ? whole : behindProgram;
     if (!this.#isRecognised(program, message)) return undefined;
     const known: DeviceValues = new Map();
     const fields = new FieldList();
     let start = 0;
-    if (this.#headers !== undefined) {
+    const isStructured = this.#putStructured(line, known);
+    if (this.#headers !== undefined && !isStructured) {
       start = firstMatch(this.#headers, message, 0, known, fields);
       if (start < 0) return undefined;
     }
@@ -97,6 +98,22 @@ class DescribedReader {
       return { kind: "events", events: [this.#event(event, values, message, raw, context)] };
     }
     return undefined;
+  }
+
+  /** Puts the parameters of the maker's own structured data; false if there are none. */
+  #putStructured({ messageId, structuredData }: LineMessage, values: DeviceValues): boolean {
+    const { structured_data: prefix } = this.#description;
+    if (prefix === undefined || structuredData === undefined || structuredData === null) return false;
+    let isFound = false;
+    for (const [id, element] of Object.entries(structuredData)) {
+      if (!id.startsWith(prefix)) continue;
+      isFound = true;
+      for (const [name, value] of Object.entries(objectOf(element) ?? {})) {
+        if (typeof value === "string" && !values.has(name)) values.set(name, value);
+      }
+    }
+    if (isFound && messageId !== undefined && messageId !== null) values.set("message_id", messageId);
+    return isFound;
   }
 
   #isRecognised(program: string | null, message: string): boolean {
@@ -122,7 +139,8 @@ class DescribedReader {
   }
 
   #isAbsent(value: string): boolean {
-    return value.length <= this.#absentCharacters && this.#absent.has(value);
+    const words = this.#absent[value.length];
+    return words !== undefined && words.includes(value);
   }
 
   #event(

@@ -114,6 +114,9 @@ export const descriptionSchema = z
       .refine(({ programs, begins, contains }) => (programs ?? begins ?? contains) !== undefined, "must not be empty"),
     owns_programs: z.boolean().default(false),
     header: templates.optional(),
+    structured_data: text
+      .optional()
+      .describe("how the ids of RFC 5424 elements begin whose parameters are values; message_id is another value"),
     pairs: z
       .strictObject({ assign: z.string().min(1).max(3).default("="), separator: z.string().length(1).default(" ") })
       .optional(),
