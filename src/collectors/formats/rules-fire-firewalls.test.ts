@@ -175,6 +175,33 @@ describe("built-in rules match lines of firewalls", () => {
       (i) =>
         `RT_FLOW: RT_FLOW_SESSION_DENY: session denied 192.0.2.80/40112->198.51.100.4/${1000 + i} junos-x 6(0) deny-all untrust trust UNKNOWN`,
     ],
+    [
+      "mikrotik",
+      "network.port_sweep",
+      25,
+      (i) =>
+        `firewall,info drop input: in:ether1 out:(unknown 0), src-mac 02:00:00:00:00:07, proto TCP (SYN), 192.0.2.80:40112->198.51.100.4:${1000 + i}, len 60`,
+    ],
+    [
+      "mikrotik",
+      "network.brute_force",
+      12,
+      () => "system,error,critical login failure for user root from 192.0.2.66 via ssh",
+    ],
+    [
+      "meraki",
+      "network.port_sweep",
+      25,
+      (i) =>
+        `1 1794769800.0 gw5 flows src=192.0.2.80 dst=198.51.100.4 protocol=tcp sport=40112 dport=${1000 + i} pattern: deny all`,
+    ],
+    [
+      "meraki",
+      "network.rogue_access_point",
+      1,
+      () =>
+        "1 1794769800.0 ap-7 airmarshal_events type=rogue_ssid_detected ssid='Free' bssid='02:00:00:00:00:aa' channel='6'",
+    ],
   ])("%s fires %s", (_, name, count, make) => {
     const events = lines(count, make);
     expect(fired(events)).toContain(name);

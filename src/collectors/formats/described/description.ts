@@ -118,7 +118,11 @@ export const descriptionSchema = z
       .optional()
       .describe("how the ids of RFC 5424 elements begin whose parameters are values; message_id is another value"),
     pairs: z
-      .strictObject({ assign: z.string().min(1).max(3).default("="), separator: z.string().length(1).default(" ") })
+      .strictObject({
+        assign: z.string().min(1).max(3).default("="),
+        separator: z.string().length(1).default(" "),
+        quote: z.string().length(1).default('"'),
+      })
       .optional(),
     columns: z
       .strictObject({

@@ -7,6 +7,8 @@ export interface PairSyntax {
   readonly assign: string;
   /** Between pairs. */
   readonly separator: string;
+  /** Around a value that contains the separator; a double quote if absent. */
+  readonly quote?: string;
 }
 
 export interface ScannedPairs {
@@ -15,7 +17,6 @@ export interface ScannedPairs {
   readonly leftOut: number;
 }
 
-const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const SPACE = 0x20;
 const KEY_CHARACTERS_MAX = 64;
@@ -58,11 +59,12 @@ export class PairKeys {
 export function scanPairs(
   text: string,
   start: number,
-  { assign, separator }: PairSyntax,
+  { assign, separator, quote = '"' }: PairSyntax,
   keys = new PairKeys(assign),
 ): ScannedPairs {
   const values = new Map<string, string>();
   const separatorCode = separator.charCodeAt(0);
+  const quoteCode = quote.charCodeAt(0);
   let leftOut = 0;
   let at = start;
   let last = keys.start;
@@ -85,13 +87,17 @@ export function scanPairs(
         last.next = known;
       }
     } else valueStart = at + known.text.length;
-    const isQuoted = text.charCodeAt(valueStart) === QUOTE;
-    const end = isQuoted ? quotedEnd(text, valueStart) : endOf(text, separator, valueStart);
+    const isQuoted = text.charCodeAt(valueStart) === quoteCode;
+    const end = isQuoted ? quotedEnd(text, valueStart, quote) : endOf(text, separator, valueStart);
     if (known !== undefined) {
       last = known;
       if (!values.has(known.key)) {
         if (values.size >= FIELDS_MAX) leftOut++;
-        else values.set(known.key, isQuoted ? unquoted(text, valueStart, end) : text.slice(valueStart, end).trimEnd());
+        else
+          values.set(
+            known.key,
+            isQuoted ? unquoted(text, valueStart, end, quoteCode) : text.slice(valueStart, end).trimEnd(),
+          );
       }
     }
     at = end;
@@ -113,8 +119,8 @@ function keyBefore(text: string, start: number, equals: number, separator: strin
 }
 
 /** Position behind the closing quote; the end of the text if it is missing. */
-function quotedEnd(text: string, start: number): number {
-  for (let at = text.indexOf('"', start + 1); at >= 0; at = text.indexOf('"', at + 1)) {
+function quotedEnd(text: string, start: number, quote: string): number {
+  for (let at = text.indexOf(quote, start + 1); at >= 0; at = text.indexOf(quote, at + 1)) {
     if (text.charCodeAt(at - 1) !== BACKSLASH || !isEscaped(text, at, start)) return at + 1;
   }
   return text.length;
@@ -127,8 +133,8 @@ function isEscaped(text: string, at: number, start: number): boolean {
   return (at - first) % 2 === 1;
 }
 
-function unquoted(text: string, start: number, end: number): string {
-  const close = end > start + 1 && text.charCodeAt(end - 1) === QUOTE ? end - 1 : end;
+function unquoted(text: string, start: number, end: number, quoteCode: number): string {
+  const close = end > start + 1 && text.charCodeAt(end - 1) === quoteCode ? end - 1 : end;
   const inner = text.slice(start + 1, close);
-  return inner.includes("\\") ? inner.replaceAll(/\\(["\\])/g, "$1") : inner;
+  return inner.includes("\\") ? inner.replaceAll(/\\(["'\\])/g, "$1") : inner;
 }
