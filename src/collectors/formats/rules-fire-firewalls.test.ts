@@ -202,6 +202,20 @@ describe("built-in rules match lines of firewalls", () => {
       () =>
         "1 1794769800.0 ap-7 airmarshal_events type=rogue_ssid_detected ssid='Free' bssid='02:00:00:00:00:aa' channel='6'",
     ],
+    [
+      "stormshield",
+      "network.brute_force",
+      12,
+      () =>
+        'id=firewall time="2026-11-15 19:10:00" fw="gw5" tz=+0000 src=192.0.2.66 user="root" method="PLAIN" error=4 msg="Authentication failed" logtype="auth"',
+    ],
+    [
+      "zyxel",
+      "network.port_sweep",
+      25,
+      (i) =>
+        `src="192.0.2.80:40112" dst="198.51.100.4:${1000 + i}" msg="Match default rule, DROP" note="ACCESS BLOCK" user="unknown" devID="020000000001" cat="Firewall" protoID=6`,
+    ],
   ])("%s fires %s", (_, name, count, make) => {
     const events = lines(count, make);
     expect(fired(events)).toContain(name);
