@@ -87,6 +87,26 @@ describe("the syslog header", () => {
       "<189>core-1: Nov 15 2026 19:00:00.123 UTC: %SYS: hello",
       { device: "core-1", message: "%SYS: hello" },
     ],
+    [
+      "a host with a colon before a code",
+      "<189>Nov 15 19:00:00 core-1: %SYS: hello",
+      { program: "core-1", message: "%SYS: hello" },
+    ],
+    [
+      "the number and time of a router behind those of a relay",
+      "<189>Nov 15 19:00:05 core-1 585917: Nov 15 19:00:00.123: %SYS: hello",
+      { device: "core-1", message: "%SYS: hello" },
+    ],
+    [
+      "two numbers before the time",
+      "<189>45: core-1: 46: Nov 15 2026 19:00:00.123 UTC: %SYS: hello",
+      { device: "core-1", message: "%SYS: hello" },
+    ],
+    [
+      "a colon and a name before the time",
+      "<189>: core-1: Nov 15 2026 19:00:00.123 UTC: %SYS: hello",
+      { device: "core-1", message: "%SYS: hello" },
+    ],
     ["a zone after the time", "<189>Nov 15 19:00:00.123 UTC: %SYS: hello", { message: "%SYS: hello" }],
     ["a host named like a zone", "<13>Nov 15 19:00:00 UTC app: hello", { device: "UTC", program: "app" }],
     ["a number before anything else", "<13>123: hello", { program: "123", message: "hello" }],

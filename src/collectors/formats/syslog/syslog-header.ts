@@ -125,7 +125,8 @@ function scanRfc3164(line: string, cursor: Cursor, context: TimeContext): Header
   // Some devices of Cisco write a colon in front of the time.
   if (line.charCodeAt(cursor.at) === COLON) {
     const behind = line.charCodeAt(cursor.at + 1) === SPACE ? cursor.at + 2 : cursor.at + 1;
-    if (scanTime(line, behind, context) !== undefined) cursor.at = behind;
+    const isTime = scanTime(line, behind, context) !== undefined || scanRouter(line, behind, context) !== undefined;
+    if (isTime) cursor.at = behind;
   }
   const { at: start } = cursor;
   let time = scanTime(line, start, context);
@@ -141,6 +142,15 @@ function scanRfc3164(line: string, cursor: Cursor, context: TimeContext): Header
     if (line.charCodeAt(cursor.at) === COLON) cursor.at++;
     skipBlanks(line, cursor);
     host = line.startsWith(FORWARDED, cursor.at) ? scanForwarded(line, cursor) : scanHost(line, cursor);
+    host ??= scanHostBeforeCode(line, cursor);
+    // A relay's time and host, then the router's number and time.
+    const relayed = host === null ? undefined : scanRouter(line, cursor.at, context);
+    if (relayed !== undefined) {
+      ({ time } = relayed);
+      host = relayed.host ?? host;
+      cursor.at = time.end + 1;
+      skipBlanks(line, cursor);
+    }
     if (host === null && line.includes(": %", time.end)) time = skipZone(line, start, time, cursor, context);
   }
   // A relay's header is followed by that of the message, whose time would look like a program: `2026-11-17T06`.
@@ -182,8 +192,12 @@ function scanForwarded(line: string, cursor: Cursor): string | null {
 }
 
 /** Sequence number, optional host name, and the mark of a clock that is not synchronised. */
-const BEFORE_TIME = /(?:\d{1,10}: +)?(?:([A-Za-z0-9][\w.-]{0,100}): +)?[*.]?(?=[A-Z])/y;
-const ZONE_WORD = / [A-Z]{2,5}(?=: )/y;
+const BEFORE_TIME =
+  /(?:\d{1,10}: +)?(?:(?=[\w.-]{0,100}[A-Za-z])([A-Za-z0-9][\w.-]{0,100}): +)?(?:\d{1,10}: +)?[*.]?(?=[A-Z])/y;
+const ZONE_WORD = / [A-Za-z]{2,5}(?=: )/y;
+const ZONE_OFFSET = / (?:UTC|GMT)([+-])(\d{1,2})(?::?(\d\d))?(?=: )/y;
+/** The host with a colon behind it, where a code follows in place of a program. */
+const HOST_BEFORE_CODE = /([A-Za-z0-9][\w.-]{0,254}): +(?=%[A-Z][A-Z0-9_]{1,40}-)/y;
 
 /**
  * Parses the header of routers and switches: `123: Nov 16 05:00:01.123: %SEC-6-...`,
@@ -208,8 +222,24 @@ function scanRouter(
   return line.charCodeAt(inZone.end) === COLON ? { time: inZone, host: before[1] ?? null } : undefined;
 }
 
+function scanHostBeforeCode(line: string, cursor: Cursor): string | null {
+  HOST_BEFORE_CODE.lastIndex = cursor.at;
+  const found = HOST_BEFORE_CODE.exec(line);
+  if (found === null) return null;
+  cursor.at += found[0].length;
+  return found[1]!;
+}
+
 /** Includes the zone between the time and a colon. Of zone names only UTC is understood, as others are ambiguous. */
 function withZone(line: string, start: number, time: ScannedTime, context: TimeContext): ScannedTime | undefined {
+  ZONE_OFFSET.lastIndex = time.end;
+  const offset = ZONE_OFFSET.exec(line);
+  if (offset !== null) {
+    const [whole, sign, hours, minutes = "0"] = offset;
+    const inUtc = scanTime(line, start, { ...context, timezone: "UTC" }) ?? time;
+    const shiftMs = (Number(hours) * 60 + Number(minutes)) * 60_000;
+    return { ms: sign === "-" ? inUtc.ms + shiftMs : inUtc.ms - shiftMs, end: time.end + whole.length };
+  }
   const inZone = scanTimeWithZone(line, start, time.end, context);
   if (inZone !== undefined) return inZone;
   ZONE_WORD.lastIndex = time.end;
