@@ -81,7 +81,7 @@ describe("built-in rules match lines of firewalls", () => {
       "network.ids_high_not_blocked",
       1,
       () =>
-        "%FTD-1-430001: EventPriority: High, SrcIP: 192.0.2.44, DstIP: 10.9.3.20, Protocol: tcp, Priority: 1, SID: 1002003, Message: made up, InlineResult: Would Have Dropped",
+        "%FTD-1-430001: EventPriority: High, DeviceUUID: 0, SrcIP: 192.0.2.44, DstIP: 10.9.3.20, Protocol: tcp, Priority: 1, SID: 1002003, Message: made up, InlineResult: Would Have Dropped",
     ],
     [
       "cisco-ios",
