@@ -129,7 +129,7 @@ export function putValue(fields: FieldList, { slot, convert, otherSlot }: Target
   } else if (otherSlot !== undefined && value !== "" && !fields.has(otherSlot)) fields.add(otherSlot, value);
 }
 
-export function isFieldName(name: string): name is FieldNameKey {
+function isFieldName(name: string): name is FieldNameKey {
   return Object.hasOwn(FIELD_NAMES, name);
 }
 
