@@ -24,6 +24,12 @@ export function readWithFormats(formats: LineFormats, line: string, context: Rea
   return readMessage(header, text, context, formats) ?? { kind: "events", events: [unparsed(header, text, context)] };
 }
 
+/** The message of a line, without the headers of its device and of relays. */
+export function messageOf(formats: LineFormats, line: string, context: ReadContext): SyslogHeader {
+  const outer = readHeader(line.toWellFormed(), context);
+  return withProgram(unwrapRelayed(outer, context)?.header ?? outer, formats);
+}
+
 /** Undefined if no format understands the message. */
 function readMessage(
   header: SyslogHeader,

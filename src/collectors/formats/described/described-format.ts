@@ -14,7 +14,7 @@ import { Template } from "./template.ts";
 // Reads lines by a description.
 
 /** A device's values by its own names, before they get ours. */
-type DeviceValues = Map<string, string>;
+export type DeviceValues = Map<string, string>;
 
 interface Scanned {
   readonly values: DeviceValues;
@@ -287,7 +287,8 @@ class EventIndex {
   }
 }
 
-function scannerOf({
+/** Divides a message into values; undefined if it has another form. */
+export function scannerOf({
   pairs,
   columns,
   json,

@@ -30,6 +30,25 @@ interface TemplatePart {
 
 export class TemplateFault extends Error {}
 
+/** Where a message stops matching, in words. */
+export interface TemplateMiss {
+  /** Characters that matched. */
+  readonly reached: number;
+  readonly words: string;
+}
+
+/** What a field needs, in the words of a miss. */
+const FIELD_NEEDS: Readonly<Record<FieldKind, string>> = {
+  word: "a word",
+  text: "text",
+  greedy: "text",
+  rest: "text",
+  quoted: "text in double quotes",
+  integer: "digits",
+  address: "an IP address",
+};
+const SHOWN_CHARACTERS_MAX = 40;
+
 /** Kind of a field that states none. */
 export type KindOfName = (name: string) => FieldKind;
 
@@ -77,6 +96,31 @@ export class Template {
       at = end + next.length;
     }
     return at;
+  }
+
+  /** Why the message does not match, for the author of the template; undefined if it does. */
+  explain(message: string, start: number): TemplateMiss | undefined {
+    const length = commonLength(message, start, this.#opening);
+    if (length < this.#opening.length) {
+      return { reached: length, words: expected(this.#opening.slice(length), message, start + length) };
+    }
+    let at = start + length;
+    for (const { field, next } of this.#parts) {
+      const end = endOfField(message, at, field.kind, next);
+      const name = `{${field.name}:${field.kind}}`;
+      if (end < at || (end === at && field.kind !== "rest" && field.kind !== "text")) {
+        const wanted = next === "" ? "" : `, then ${JSON.stringify(next)}`;
+        return {
+          reached: at - start,
+          words: `${name} needs ${FIELD_NEEDS[field.kind]}${wanted}, not ${shown(message, at)}`,
+        };
+      }
+      if (next !== "" && !message.startsWith(next, end)) {
+        return { reached: end - start, words: `behind ${name}: ${expected(next, message, end)}` };
+      }
+      at = end + next.length;
+    }
+    return undefined;
   }
 }
 
@@ -196,4 +240,20 @@ function isBlank(code: number): boolean {
 
 function isAddressCharacter(code: number): boolean {
   return isDigit(code) || code === COLON || code === POINT || ((code | 0x20) >= 0x61 && (code | 0x20) <= 0x66);
+}
+
+function commonLength(message: string, start: number, text: string): number {
+  let length = 0;
+  while (length < text.length && message.charCodeAt(start + length) === text.charCodeAt(length)) length++;
+  return length;
+}
+
+function expected(text: string, message: string, at: number): string {
+  return `${JSON.stringify(text)} is expected, not ${shown(message, at)}`;
+}
+
+function shown(message: string, at: number): string {
+  if (at >= message.length) return "the end of the message";
+  const text = message.slice(at, at + SHOWN_CHARACTERS_MAX);
+  return JSON.stringify(at + text.length < message.length ? `${text}…` : text);
 }
