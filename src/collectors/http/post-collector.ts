@@ -295,6 +295,9 @@ export class PostCollector {
           refusal: this.#refuse(name, reading.reason, reading.message, sampleOfItem(item), nowMs),
         };
       case "events": {
+        for (const event of reading.events) {
+          if (event.type === UNPARSED_TYPE) tally.noteUnparsed(event, nowMs);
+        }
         const kept = keepsUnparsed ? reading.events : reading.events.filter(({ type }) => type !== UNPARSED_TYPE);
         if (kept.length === 0)
           return {

@@ -85,6 +85,7 @@ export class LineReader {
         return;
       case "events":
         for (const event of reading.events) {
+          if (event.type === UNPARSED_TYPE) counts.noteUnparsed(event, atMs);
           if (event.type === UNPARSED_TYPE && !this.#settings.keepsUnparsed) {
             counts.refuse("unknown_kind", "no reader understands it", sampleOf(text), atMs);
             continue;

@@ -226,6 +226,7 @@ function registerMetrics(registry: Registry, getStatus: () => Promise<LineReceiv
     "lines that were understood but contain nothing new",
     (status) => status.total.nothing,
   );
+  total("tocsin_collect_unparsed_total", "received lines that no format understood", (status) => status.total.unparsed);
   total(
     "tocsin_collect_system_drops_total",
     "datagrams that the kernel dropped before they could be read",
