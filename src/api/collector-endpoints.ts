@@ -78,6 +78,9 @@ const countsShape = {
   flows: counter,
   nothing: counter.describe("items that were understood and contain nothing new"),
   unparsed: counter.describe("lines that no format understood, whether they are kept or not"),
+  generic: counter.describe(
+    "lines of unknown programs that are JSON, pairs or CSV: their fields were read by common names",
+  ),
   refused: z
     .object(Object.fromEntries(REFUSAL_REASONS.map((reason) => [reason, counter])))
     .describe("input that did not become events, by reason"),

@@ -5,6 +5,7 @@ import type { Command } from "commander";
 import { Registry } from "prom-client";
 import { parseSent } from "../lib/exact-json.ts";
 import { INPUT_FORMATS, readInput, type InputFormat } from "../collectors/formats/detect-format.ts";
+import { CsvTables } from "../collectors/formats/generic/csv-tables.ts";
 import type { LineFormats } from "../collectors/formats/line-formats.ts";
 import { splitLines } from "../collectors/lines/file-bytes.ts";
 import { withoutLineEnd } from "../collectors/lines/framing.ts";
@@ -75,7 +76,7 @@ export function addParse(program: Command): void {
     .action(async (file: string, { format: named, json }: { format: string; json?: true }) => {
       const { settings } = requireSettings(command);
       const { platform, timezone } = settings;
-      const context = { nowMs: Date.now(), sender: "", timezone };
+      const context = { nowMs: Date.now(), sender: "", timezone, tables: new CsvTables() };
       const site = { platform, nowMs: context.nowMs, retentionDays: settings.retention.eventsDays };
       const open = new OpenEvents();
       const { lineBytesMax, unparsed: keepsUnparsed } = settings.collectors;

@@ -1,6 +1,7 @@
 import { severityOfSyslog } from "../../model/device-severity.ts";
 import type { JsonObject } from "../../model/event.ts";
 import { addressOf, put } from "./device-values.ts";
+import { GENERIC, readGeneric } from "./generic/generic.ts";
 import type { LineFormat, MessageReading } from "./line-format.ts";
 import { beginsOwnHeader, type LineFormats } from "./line-formats.ts";
 import { UNPARSED_TYPE, type ReadContext, type ParsedEvent, type Reading } from "./reading.ts";
@@ -19,9 +20,17 @@ export function readWithFormats(formats: LineFormats, line: string, context: Rea
   const original = relayed && withProgram(relayed.header, formats);
   const reading = original && readMessage(original, text, context, formats);
   if (reading) return reading;
-  if (original && relayed.isCertain) return { kind: "events", events: [unparsed(original, text, context)] };
+  if (original && relayed.isCertain) return readAtLast(original, text, context, formats);
   const header = withProgram(outer, formats);
-  return readMessage(header, text, context, formats) ?? { kind: "events", events: [unparsed(header, text, context)] };
+  return readMessage(header, text, context, formats) ?? readAtLast(header, text, context, formats);
+}
+
+/** A line that no format understands. Lines of an owned program contain text that strangers typed. */
+function readAtLast(header: SyslogHeader, line: string, context: ReadContext, { owners }: LineFormats): Reading {
+  const event = header.program !== null && owners.has(header.program) ? undefined : readGeneric(header, context);
+  if (event === undefined) return { kind: "events", events: [unparsed(header, line, context)] };
+  if (event.raw["event_name"] === undefined) put(event.raw, "event_name", header.messageId ?? undefined);
+  return { kind: "events", events: [eventWithHeader(event, header, line, context)], format: GENERIC };
 }
 
 /** The message of a line, without the headers of its device and of relays. */

@@ -1,3 +1,4 @@
+import { GENERIC } from "../formats/generic/generic.ts";
 import type { LineFormats } from "../formats/line-formats.ts";
 
 /** Lines that each format has read. */
@@ -11,7 +12,7 @@ export class FormatCounts {
 
   /** Forgets formats that there are no more. */
   keepOnly({ all }: LineFormats): void {
-    const names = new Set(all.map(({ name }) => name));
+    const names = new Set([...all.map(({ name }) => name), GENERIC]);
     for (const name of this.#lines.keys()) if (!names.has(name)) this.#lines.delete(name);
   }
 

@@ -28,6 +28,8 @@ export interface CollectCounts {
   readonly nothing: number;
   /** Lines that no format understood, whether they are kept or not. */
   readonly unparsed: number;
+  /** Lines of which only fields with common names were read. */
+  readonly generic: number;
   readonly refused: Refusals;
 }
 
@@ -138,6 +140,7 @@ export class CollectTally implements CollectCounts {
   flows = 0;
   nothing = 0;
   unparsed = 0;
+  generic = 0;
   readonly refused = noRefusals();
   lastRefusal: LastRefusal | null = null;
   /** Without the refused input. */
@@ -201,11 +204,12 @@ export class CollectTally implements CollectCounts {
     this.flows += other.flows;
     this.nothing += other.nothing;
     this.unparsed += other.unparsed;
+    this.generic += other.generic;
     for (const reason of REFUSAL_REASONS) this.refused[reason] += other.refused[reason];
   }
 
   counts(): CollectCounts {
-    const { lines, events, flows, nothing, unparsed, refused } = this;
-    return { lines, events, flows, nothing, unparsed, refused: { ...refused } };
+    const { lines, events, flows, nothing, unparsed, generic, refused } = this;
+    return { lines, events, flows, nothing, unparsed, generic, refused: { ...refused } };
   }
 }

@@ -56,15 +56,25 @@ describe("a template", () => {
     ["{a:rest} b", "no text can follow {a:rest}"],
     ["{a:what}", "what is not a kind of field"],
     ["a { b", "has a brace that belongs to no field"],
+    ["{a:greedy} {b:greedy} {c:greedy} {d:greedy} {e:greedy} ", "has more than 4 greedy fields"],
   ])("%j is refused", (source, message) => {
     expect(() => new Template(source, kindOfName)).toThrow(message);
+  });
+
+  test.each([
+    ["Ban {src_ip}", "Unban 192.0.2.1", '"Ban " is expected, not "Unban 192.0.2.1"'],
+    ["Ban {src_ip}", "Ban everybody", '{src_ip:address} needs an IP address, not "everybody"'],
+    ["{user} left", "ann went", '{user:word} needs a word, then " left", not "ann went"'],
+    ["for {user:quoted} now", 'for "ann"', 'behind {user:quoted}: " now" is expected, not the end of the message'],
+  ])("%j says where %j stops matching", (source, message, words) => {
+    expect(new Template(source, kindOfName).explain(message, 0)?.words).toContain(words);
   });
 
   test("reads what it was filled with, whatever the values are", () => {
     const word = fc.stringMatching(/^[A-Za-z0-9_-]{1,10}$/);
     const kinds = Object.keys(FIELD_KINDS).filter((kind) => !["address", "integer", "quoted", "rest"].includes(kind));
     fc.assert(
-      fc.property(fc.array(fc.tuple(word, fc.constantFrom(...kinds)), { minLength: 1, maxLength: 6 }), (parts) => {
+      fc.property(fc.array(fc.tuple(word, fc.constantFrom(...kinds)), { minLength: 1, maxLength: 4 }), (parts) => {
         const source = parts.map(([, kind], index) => `{f${index}:${kind}} |${index}| `).join("");
         const message = parts.map(([value], index) => `${value} |${index}| `).join("");
         expect(fields(source, message)).toEqual(
