@@ -1,6 +1,7 @@
 import { severityOfCef } from "../../../model/device-severity.ts";
-import type { Severity } from "../../../model/event.ts";
+import type { JsonValue, Severity } from "../../../model/event.ts";
 import type { FieldNameKey } from "../../../model/field-names.ts";
+import { actionOf, addressOf, integerOf, macOf, numberOf, portOf, protocolOf, textOf } from "../device-values.ts";
 
 // Names that mean the same in the logs of many programs. A name that means different things, such as `remote_ip`, `status` or
 // `duration`, is not here: its value is kept under its own name.
@@ -43,8 +44,41 @@ const COMMON_NAMES: Partial<Record<FieldNameKey, readonly string[]>> = {
   process_id: ["pid", "processid", "processpid"],
 };
 
-const FIELD_OF: ReadonlyMap<string, FieldNameKey> = new Map(
-  Object.entries(COMMON_NAMES).flatMap(([field, names]) => names.map((name) => [name, field as FieldNameKey] as const)),
+type ConvertValue = (value: string) => JsonValue | undefined;
+
+const TRANSPORTS = new Set(["tcp", "udp", "icmp", "icmpv6", "igmp", "gre", "esp", "ah", "sctp"]);
+/** `alert` and `log` are actions of some devices only. */
+const FILTER_VERB = /^(?:allow|accept|permit|pass|den[yi]|block|drop|reject)/i;
+
+/** A value that does not fit, or fits and means something else, is undefined. Other fields are text. */
+const CONVERT: Partial<Record<FieldNameKey, ConvertValue>> = {
+  src_ip: addressOf,
+  dst_ip: addressOf,
+  src_port: portOf,
+  dst_port: portOf,
+  src_mac: macOf,
+  dst_mac: macOf,
+  protocol: (value) => (TRANSPORTS.has(protocolOf(value)) ? protocolOf(value) : undefined),
+  action: (value) => (FILTER_VERB.test(value) ? actionOf(value) : undefined),
+  bytes: integerOf,
+  packets: integerOf,
+  process_id: integerOf,
+  duration_s: numberOf,
+  http_status: (value) => (/^[1-5]\d\d$/.test(value) ? Number(value) : undefined),
+};
+
+interface CommonField {
+  readonly kind: "field";
+  readonly field: FieldNameKey;
+  readonly convert: ConvertValue;
+}
+
+const FIELDS: ReadonlyMap<string, CommonField> = new Map(
+  Object.entries(COMMON_NAMES).flatMap(([name, names]) => {
+    const field = name as FieldNameKey;
+    const entry: CommonField = { kind: "field", field, convert: CONVERT[field] ?? textOf };
+    return names.map((own) => [own, entry] as const);
+  }),
 );
 
 /** By which the time is known, the surest first. */
@@ -56,7 +90,7 @@ const LEVEL_NAMES = new Set(["level", "loglevel", "lvl", "severitytext"]);
 
 /** What a name stands for. */
 export type CommonName =
-  | { readonly kind: "field"; readonly field: FieldNameKey }
+  | CommonField
   | { readonly kind: "time"; readonly rank: number }
   | { readonly kind: "date" | "severity" | "level" };
 
@@ -74,8 +108,8 @@ export function commonName(own: string): CommonName | null {
 }
 
 function find(name: string): CommonName | null {
-  const field = FIELD_OF.get(name);
-  if (field !== undefined) return { kind: "field", field };
+  const field = FIELDS.get(name);
+  if (field !== undefined) return field;
   const rank = TIME_NAMES.indexOf(name);
   if (rank >= 0) return { kind: "time", rank };
   if (name === "date") return { kind: "date" };
@@ -113,16 +147,4 @@ export function severityOfLevel(value: string): Severity | undefined {
 /** Undefined for a number, whose scale is not known, and for an unknown word. */
 export function severityOfWord(value: string): Severity | undefined {
   return /^[A-Za-z]/.test(value) ? (severityOfCef(value) ?? severityOfLevel(value)) : undefined;
-}
-
-const PROTOCOLS = new Set(["tcp", "udp", "icmp", "icmpv6", "igmp", "gre", "esp", "ah", "sctp"]);
-const ACTION = /^(?:allow|accept|permit|pass|den[yi]|block|drop|reject)/i;
-
-/** True if a value that fits the type of a field also has its meaning. */
-export function hasMeaning(field: FieldNameKey, own: string, converted: unknown): boolean {
-  if (field === "protocol") return PROTOCOLS.has(converted as string);
-  // `alert` and `log` are actions of some devices only.
-  if (field === "action") return ACTION.test(own);
-  if (field === "http_status") return (converted as number) >= 100 && (converted as number) < 600;
-  return true;
 }

@@ -1,13 +1,12 @@
-import { parseSent } from "../../../lib/exact-json.ts";
 import { severityOfSyslog } from "../../../model/device-severity.ts";
 import type { JsonObject, JsonValue, Severity } from "../../../model/event.ts";
-import type { FieldNameKey } from "../../../model/field-names.ts";
-import { fieldPutter, isFieldName, type PutField } from "../described/field-values.ts";
+import { FIELD_NAMES } from "../../../model/field-names.ts";
 import { readAnyTime } from "../device-times.ts";
-import { FIELDS_MAX, objectOf, putForeign } from "../device-values.ts";
+import { put, putForeign } from "../device-values.ts";
+import { jsonLeaves } from "../json-leaves.ts";
 import type { ParsedEvent, ReadContext } from "../reading.ts";
 import type { SyslogHeader } from "../syslog/syslog-header.ts";
-import { commonName, hasMeaning, severityOfLevel, severityOfWord } from "./common-names.ts";
+import { commonName, severityOfLevel, severityOfWord } from "./common-names.ts";
 import { strictPairs } from "./strict-pairs.ts";
 
 // The reader of last resort: a line of an unknown program that is JSON, pairs or CSV below its column names keeps its fields, and
@@ -17,7 +16,6 @@ export const GENERIC = "generic";
 const GENERIC_TYPE = "log_line";
 /** Mark of structured messages in syslog. */
 const CEE = "@cee:";
-const DEPTH_MAX = 16;
 const ABSENT = new Set(["", "-", "null", "N/A", "n/a"]);
 /** Numbers of seconds below it are times since a start rather than dates. */
 const SECONDS_MIN = 1_000_000_000;
@@ -27,8 +25,11 @@ export function readGeneric(header: SyslogHeader, context: ReadContext): ParsedE
   const { message } = header;
   const text = message.startsWith(CEE) ? message.slice(CEE.length).trimStart() : message;
   if (text.startsWith("{")) {
-    const pairs = leavesOf(text);
-    return pairs && eventOf(pairs, header, context);
+    const { leaves = [], leftOut = 0 } = jsonLeaves(text, 0) ?? {};
+    if (leaves.length === 0) return undefined;
+    const event = eventOf(leaves, header, context);
+    if (leftOut > 0) put(event.raw, "fields_left_out", leftOut);
+    return event;
   }
   const pairs = strictPairs(text);
   if (pairs !== undefined) return eventOf(pairs, header, context);
@@ -42,36 +43,6 @@ export function readGeneric(header: SyslogHeader, context: ReadContext): ParsedE
 }
 
 type Pair = readonly [string, string];
-
-/** The leaves of a JSON object by their paths; undefined if it is none, or too large. */
-function leavesOf(text: string): Pair[] | undefined {
-  let object: JsonObject | undefined;
-  try {
-    object = objectOf(parseSent(text));
-  } catch {
-    return undefined;
-  }
-  if (object === undefined) return undefined;
-  const pairs: Pair[] = [];
-  const visit = (value: JsonValue, path: string, depth: number): boolean => {
-    if (depth > DEPTH_MAX || pairs.length >= FIELDS_MAX) return false;
-    const inner = objectOf(value);
-    if (inner !== undefined) {
-      return Object.entries(inner).every(([key, one]) => visit(one, path === "" ? key : `${path}.${key}`, depth + 1));
-    }
-    if (value !== null) pairs.push([path, typeof value === "string" ? value : JSON.stringify(value)]);
-    return true;
-  };
-  return visit(object, "", 0) && pairs.length > 0 ? pairs : undefined;
-}
-
-const putters = new Map<FieldNameKey, PutField>();
-
-function putterOf(field: FieldNameKey): PutField {
-  let putter = putters.get(field);
-  if (putter === undefined) putters.set(field, (putter = fieldPutter(field)));
-  return putter;
-}
 
 function eventOf(pairs: readonly Pair[], header: SyslogHeader, context: ReadContext): ParsedEvent {
   return read(pairs, header, context).event;
@@ -107,12 +78,12 @@ function read(
     else if (common?.kind === "severity") severity ??= severityOfWord(value);
     else if (common?.kind === "level") level ??= severityOfLevel(value);
     if (common?.kind === "field") {
-      const converted = convertedBy(common.field, value);
+      const converted = common.convert(value);
       if (converted !== undefined) putOnce(common.field, converted);
       else misfits++;
-      if (converted !== undefined || isFieldName(own)) continue;
+      if (converted !== undefined || Object.hasOwn(FIELD_NAMES, own)) continue;
     }
-    if (!isFieldName(own)) putOnce(own, value);
+    if (!Object.hasOwn(FIELD_NAMES, own)) putOnce(own, value);
   }
   const event: ParsedEvent = {
     type: GENERIC_TYPE,
@@ -122,13 +93,6 @@ function read(
     raw,
   };
   return { event, misfits };
-}
-
-function convertedBy(field: FieldNameKey, value: string): JsonValue | undefined {
-  const converted: JsonObject = {};
-  putterOf(field)(converted, value);
-  const is = converted[field];
-  return is !== undefined && hasMeaning(field, value, is) ? is : undefined;
 }
 
 function timeOf(times: readonly (string | undefined)[], date: string | undefined, context: ReadContext): number | null {
