@@ -2,6 +2,7 @@ import { severityOfSyslog } from "../../model/device-severity.ts";
 import type { JsonObject } from "../../model/event.ts";
 import { addressOf, put } from "./device-values.ts";
 import { GENERIC, readGeneric } from "./generic/generic.ts";
+import { lateProgram } from "./late-program.ts";
 import type { LineFormat, MessageReading } from "./line-format.ts";
 import { beginsOwnHeader, type LineFormats } from "./line-formats.ts";
 import { UNPARSED_TYPE, type ReadContext, type ParsedEvent, type Reading } from "./reading.ts";
@@ -76,23 +77,24 @@ function readMessage(
   return undefined;
 }
 
-function withProgram(header: SyslogHeader, { lateProgram }: LineFormats): SyslogHeader {
+function withProgram(header: SyslogHeader, { programs }: LineFormats): SyslogHeader {
   if (header.program !== null || beginsOwnHeader(header.message, 0) || header.message.startsWith("[")) return header;
-  const late = lateProgram.exec(header.message);
-  if (late === null) return header;
-  const [before, program, processId] = late;
+  const late = lateProgram(header.message, programs);
+  if (late === undefined) return header;
+  const { start, end, program, processId } = late;
   return {
     ...header,
-    host: header.host ?? hostIn(before),
-    program: program!,
-    processId: processId === undefined ? header.processId : Number(processId),
-    message: header.message.slice(before.length),
+    host: header.host ?? hostIn(header.message.slice(0, start)),
+    program,
+    processId: processId ?? header.processId,
+    message: header.message.slice(end),
   };
 }
 
+/** The first of the words before the program. */
 function hostIn(before: string): string | null {
   const space = before.indexOf(" ");
-  return space > 0 && space < before.trimEnd().length ? before.slice(0, space) : null;
+  return space > 0 ? before.slice(0, space) : null;
 }
 
 function withHeader(

@@ -7,7 +7,7 @@ export class FormatCounts {
 
   /** Null: no format read the line. */
   add(format: string | null): void {
-    if (format !== null) this.#lines.set(format, this.#lines.get(format)! + 1 || 1);
+    if (format !== null) this.#lines.set(format, (this.#lines.get(format) ?? 0) + 1);
   }
 
   /** Forgets formats that there are no more. */

@@ -171,8 +171,8 @@ class ThreadedLineReceiver implements LineReceiver {
     for (let warning; (warning = await this.#thread.call("nextWarning")) !== null;) this.#options.log.warn(warning);
   }
 
-  useFormats(formats: FormatDescriptions): Promise<void> {
-    return this.#thread.call("useFormats", formats);
+  async useFormats(formats: FormatDescriptions): Promise<void> {
+    if (this.#isOpen) await this.#thread.call("useFormats", formats);
   }
 
   status(): Promise<LineReceiverStatus> {

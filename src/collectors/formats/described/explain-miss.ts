@@ -23,11 +23,11 @@ export function explainMiss(description: FormatDescription, { program, message, 
   const missing = match.contains?.find((part) => !text.includes(part));
   if (missing !== undefined) return [`the message does not contain ${quoted(missing)} of match.contains`];
   let start = 0;
-  if (header !== undefined) {
-    const template = new Template(header, kindOfName);
-    const miss = template.explain(text, 0);
-    if (miss !== undefined) return [`header: ${miss.words}`];
-    start = template.match(text, 0, []);
+  const headers = [header ?? []].flat().map((source) => new Template(source, kindOfName));
+  if (headers.length > 0) {
+    const matching = headers.find((template) => template.match(text, 0, []) >= 0);
+    if (matching === undefined) return headers.map((template) => `header: ${template.explain(text, 0)!.words}`);
+    start = matching.match(text, 0, []);
   }
   const scanned = scannerOf(description)(text, start, new Map());
   if (scanned === undefined) return ["the message is not a JSON object"];

@@ -38,11 +38,8 @@ export interface TemplateMiss {
 }
 
 /** What a field needs, in the words of a miss. */
-const FIELD_NEEDS: Readonly<Record<FieldKind, string>> = {
+const FIELD_NEEDS: Readonly<Partial<Record<FieldKind, string>>> = {
   word: "a word",
-  text: "text",
-  greedy: "text",
-  rest: "text",
   quoted: "text in double quotes",
   integer: "digits",
   address: "an IP address",
@@ -112,7 +109,7 @@ export class Template {
         const wanted = next === "" ? "" : `, then ${JSON.stringify(next)}`;
         return {
           reached: at - start,
-          words: `${name} needs ${FIELD_NEEDS[field.kind]}${wanted}, not ${shown(message, at)}`,
+          words: `${name} needs ${FIELD_NEEDS[field.kind] ?? "text"}${wanted}, not ${shown(message, at)}`,
         };
       }
       if (next !== "" && !message.startsWith(next, end)) {
