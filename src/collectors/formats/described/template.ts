@@ -52,7 +52,7 @@ export type KindOfName = (name: string) => FieldKind;
 const FIELD = /\{([a-z0-9_.]{0,64})(?::([a-z]{1,16}))?\}/g;
 const PARTS_MAX = 64;
 /** Each is searched from the end of the message, so the time is linear in the message only if they are few. */
-const GREEDY_MAX = 4;
+const GREEDY_MAX = 16;
 const ZERO = 0x30;
 const NINE = 0x39;
 const POINT = 0x2e;
