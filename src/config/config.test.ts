@@ -69,6 +69,7 @@ test("every setting has a default", () => {
     evePort: null,
     eveFile: null,
     eveSocket: null,
+    exports: { folder: null },
     collectors: expect.objectContaining({ allowedSenders: [], formatsDir: null, unparsed: true, accessSecret: null }),
     enrichment: expect.objectContaining({ geo: true, geoFile: null, lists: [], abuseipdbKey: null }),
     notifications: expect.objectContaining({ consoleUrl: null, slackUrl: null, emailTo: [], privateAddresses: false }),
