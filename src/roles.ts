@@ -3,6 +3,7 @@ import type { Metric, Registry } from "prom-client";
 import { LeasedRole } from "./store/leases/leased-role.ts";
 import { roleGauge } from "./store/leases/role-gauge.ts";
 import { LeaseLost, type Fence } from "./store/ports/lease-store.ts";
+import { StoreUnavailable } from "./store/ports/store-errors.ts";
 import type { SharedStore, Store } from "./store/ports/store.ts";
 
 // Parts of the service that one node runs at a time. If no other node uses the store, they are simply open from start to end.
@@ -90,8 +91,11 @@ export class Roles {
           await aborted(signal);
         } finally {
           part = undefined;
-          if (opened) await closeLeaving(opened, log, name);
-          metrics.forget();
+          try {
+            if (opened) await closeLeaving(opened, log, name);
+          } finally {
+            metrics.forget();
+          }
         }
       },
     });
@@ -123,12 +127,12 @@ async function takeAlone<Part extends Closable, Status>(
   };
 }
 
-/** What a part still had to write when its lease was lost is refused; the next holder does it. */
+/** What a part still had to write when its lease was lost, or its store was out of reach, the next holder does. */
 async function closeLeaving(part: Closable, log: Logger, role: string): Promise<void> {
   try {
     await part.close();
   } catch (error) {
-    if (!(error instanceof LeaseLost)) throw error;
+    if (!(error instanceof LeaseLost || error instanceof StoreUnavailable)) throw error;
     log.info({ role }, "the rest of the work is left to the next node");
   }
 }

@@ -80,6 +80,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "collectors/formats/reading.ts",
     "collectors/formats/taught-status.ts",
     "collectors/lines/line-status.ts",
+    "collectors/lines/unparsed-samples.ts",
     "collectors/http/post-collector.ts",
     "exports",
     "intake",

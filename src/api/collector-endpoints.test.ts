@@ -159,6 +159,19 @@ test("a sender has its rate, and its last line with how it was understood", asyn
   expect(kettle.text).toContain("kettle · boils");
   expect(history.reduce((sum: number, count: number) => sum + count)).toBe(3);
 
+  await say("<13>Nov 15 10:00:00 gate shop[7]: sold 4, password=hunter2");
+  const { unparsed, unparsed_samples: samples, summary } = await senderWithLast("sold 4");
+  expect(unparsed).toBe(2);
+  expect(summary).toContain("no format understood 2 of 4");
+  expect(samples).toMatchObject([
+    { program: "shop", lines: 1, text: "<13>Nov 15 10:00:00 gate shop[7]: sold 4, password=(hidden)" },
+    { program: null, lines: 1 },
+  ]);
+  expect((await collectors()).collected.unparsed).toBe(2);
+  expect((await server.call("POST", "/v1/collect/syslog", { body: ["a kettle boils"] })).status).toBe(200);
+  const posts = (await collectors()).webhooks.find(({ name }: any) => name === "syslog");
+  expect(posts).toMatchObject({ unparsed: 1, unparsed_samples: [{ text: "a kettle boils" }] });
+
   await send(port, Buffer.alloc(64, 0x01));
   const refused = await senderWithLast("····");
   expect(refused.last_line).toMatchObject({

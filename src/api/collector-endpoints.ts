@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { DROP_REASONS, EXPORTER_STATES, type CollectorsStatus } from "../collectors/flows/flow-status.ts";
 import type { LastLine, LineReceiverStatus, LastRefusal, PostStatus } from "../collectors/lines/line-status.ts";
+import type { UnparsedSample } from "../collectors/lines/unparsed-samples.ts";
 import {
   FILE_STATES,
   LINE_COLLECTORS,
@@ -76,6 +77,10 @@ const countsShape = {
   events: counter,
   flows: counter,
   nothing: counter.describe("items that were understood and contain nothing new"),
+  unparsed: counter.describe("lines that no format understood, whether they are kept or not"),
+  generic: counter.describe(
+    "lines of unknown programs that are JSON, pairs or CSV: their fields were read by common names",
+  ),
   refused: z
     .object(Object.fromEntries(REFUSAL_REASONS.map((reason) => [reason, counter])))
     .describe("input that did not become events, by reason"),
@@ -104,6 +109,19 @@ const lastLineSchema = z
   .nullable()
   .describe("the last input and how it was understood");
 
+const unparsedSamplesSchema = z
+  .array(
+    z.object({
+      text: z.string().describe("the start of the newest such line: control characters replaced, secrets redacted"),
+      program: z.string().nullable().describe("program that wrote it; null: the line names none"),
+      at: timeSchema,
+      lines: counter.describe("lines that begin alike"),
+    }),
+  )
+  .describe(
+    "kinds of lines that no format understood, at most 5, the most frequent first; a format of your own can read them",
+  );
+
 const senderSchema = z
   .object({
     address: z.string().describe("`others` stands for the senders past the limit"),
@@ -118,6 +136,7 @@ const senderSchema = z
     first_seen: timeSchema,
     last_seen: timeSchema,
     last_line: lastLineSchema,
+    unparsed_samples: unparsedSamplesSchema,
     last_refusal: lastRefusalSchema,
   })
   .meta({ id: "LineSender" });
@@ -208,6 +227,7 @@ const collectorsSchema = z
         ...rateShape,
         last_seen: timeSchema.nullable(),
         last_line: lastLineSchema,
+        unparsed_samples: unparsedSamplesSchema,
         last_refusal: lastRefusalSchema,
       }),
     ),
@@ -268,6 +288,9 @@ function lastLineView(line: LastLine | null): z.input<typeof lastLineSchema> {
   return { text, at: formatTime(atMs), outcome, format, type, message };
 }
 
+const samplesView = (samples: readonly UnparsedSample[]) =>
+  samples.map(({ text, program, atMs, lines }) => ({ text, program, at: formatTime(atMs), lines }));
+
 function collectorsView({ flows, lines, posts, taught }: CollectorStatuses): z.input<typeof collectorsSchema> {
   return { ...flowsView(flows, lines), ...linesView(lines, posts), taught_formats: taughtView(taught, lines) };
 }
@@ -294,19 +317,21 @@ function linesView({ senders, total, file }: LineReceiverStatus, posts: readonly
   for (const counts of [total, ...posts]) collected.add(counts);
   return {
     collected: collected.counts(),
-    senders: senders.map(({ firstSeenMs, lastSeenMs, lastRefusal, lastLine, rate, ...sender }) => ({
+    senders: senders.map(({ firstSeenMs, lastSeenMs, lastRefusal, lastLine, unparsedSamples, rate, ...sender }) => ({
       ...sender,
       ...rateView(rate),
       last_line: lastLineView(lastLine),
+      unparsed_samples: samplesView(unparsedSamples),
       refused: { ...sender.refused },
       first_seen: formatTime(firstSeenMs),
       last_seen: formatTime(lastSeenMs),
       last_refusal: refusalOrNull(lastRefusal),
     })),
-    webhooks: posts.map(({ lastSeenMs, lastRefusal, lastLine, rate, ...post }) => ({
+    webhooks: posts.map(({ lastSeenMs, lastRefusal, lastLine, unparsedSamples, rate, ...post }) => ({
       ...post,
       ...rateView(rate),
       last_line: lastLineView(lastLine),
+      unparsed_samples: samplesView(unparsedSamples),
       refused: { ...post.refused },
       last_seen: timeOrNull(lastSeenMs),
       last_refusal: refusalOrNull(lastRefusal),

@@ -56,7 +56,12 @@ type SeenRecord = DetectionProgress["seen"][number];
 /** Resolves when the rules are in force. Warm-up and the backlog follow in the background. */
 export async function openDetector(options: DetectorOptions): Promise<Detector> {
   const detector = new Detector(options);
-  await detector.start();
+  try {
+    await detector.start();
+  } catch (error) {
+    await detector.abandon();
+    throw error;
+  }
   return detector;
 }
 
@@ -94,12 +99,17 @@ export class Detector {
   constructor(options: DetectorOptions) {
     this.#options = options;
     this.#now = options.now ?? Date.now;
+    // Before the thread, which nobody would end if they are refused.
+    this.#metrics = createMetrics(
+      options.registry,
+      () => this.lagMs,
+      () => this.#thread.call("metrics"),
+    );
     this.#thread = new Thread<DetectionApi>(
       new URL("./detection-thread.ts", import.meta.url),
       undefined,
       endingProcess("the detection thread"),
     );
-    this.#metrics = createMetrics(options.registry, () => this.lagMs, this.#thread);
   }
 
   /** Loads the rules and starts processing. */
@@ -169,7 +179,7 @@ export class Detector {
   /** True if no later event is known. A store that does not answer may have later ones. */
   async #isLastKnown(place: string): Promise<boolean> {
     try {
-      return (await this.#options.events.lastKnownArrival()) === place;
+      return later(place, await this.#options.events.lastKnownArrival()) === place;
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
       return false;
@@ -393,6 +403,13 @@ export class Detector {
     return this.#isReady;
   }
 
+  /** Ends what a start that failed has begun. */
+  async abandon(): Promise<void> {
+    this.#stop.abort();
+    this.#options.rulebook.detach(this.#throughTurns);
+    await this.#thread.end();
+  }
+
   async close(): Promise<void> {
     this.#stop.abort();
     this.#options.rulebook.detach(this.#throughTurns);
@@ -427,7 +444,11 @@ interface DetectorMetrics {
 
 const SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1];
 
-function createMetrics(registry: Registry, lagMs: () => number, thread: Thread<DetectionApi>): DetectorMetrics {
+function createMetrics(
+  registry: Registry,
+  lagMs: () => number,
+  engine: () => Promise<Record<string, number>>,
+): DetectorMetrics {
   const registers = [registry];
   const counter = (name: string, help: string) => new Counter({ name: `tocsin_detection_${name}`, help, registers });
   new Gauge({
@@ -444,7 +465,7 @@ function createMetrics(registry: Registry, lagMs: () => number, thread: Thread<D
     labelNames: ["what"],
     registers,
     async collect() {
-      for (const [what, value] of Object.entries(await thread.call("metrics"))) this.set({ what }, value);
+      for (const [what, value] of Object.entries(await engine())) this.set({ what }, value);
     },
   });
   return {

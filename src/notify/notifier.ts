@@ -83,10 +83,13 @@ export async function openNotifier(options: NotifierOptions): Promise<Notifier> 
     if (channel) queues.set(name, queue);
     else await queue.giveUp();
   }
+  const names = [...queues.keys()];
+  const recent = await Promise.all(names.map((name) => recentAttempts(notifications, name, now())));
+  // From here on nothing fails: a queue that has started must be closed.
   const stopListening = notifications.onQueued(() => {
     for (const queue of queues.values()) queue.wake();
   });
-  for (const [name, queue] of queues) queue.start(await recentAttempts(notifications, name, now()));
+  for (const [nth, queue] of [...queues.values()].entries()) queue.start(recent[nth]!);
   return {
     get healths() {
       return Object.fromEntries(Array.from(queues, ([name, queue]) => [name, queue.health]));

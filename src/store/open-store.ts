@@ -186,7 +186,7 @@ async function holdCases<Cases extends CasePart>(
 function fencedAlerts(alerts: AlertStore, fence: Fence): AlertStore {
   return {
     ...alerts,
-    commit: (changes) => alerts.commit({ ...changes, fence: changes.detected && fence }),
+    commit: (changes) => alerts.commit({ ...changes, fence: changes.fence ?? (changes.detected && fence) }),
   };
 }
 

@@ -7,6 +7,7 @@ import { Registry } from "prom-client";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { plainRule } from "../../src/model/rule.fixture.ts";
 import { withEventEngines } from "../../src/store/opensearch/opensearch-events.fixture.ts";
+import { LeasedRole } from "../../src/store/leases/leased-role.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import { postgresSettings } from "../../src/store/postgres/postgres-store.fixture.ts";
 import type { Store } from "../../src/store/ports/store.ts";
@@ -100,9 +101,25 @@ await withEventEngines("tocsin migrate", () => {
       const busy = await migrate("embedded", "cluster", folder);
       expect(busy).toMatchObject({ code: 1, stderr: expect.stringContaining("in use by another tocsin") });
     });
-    await inCluster(async () => {
-      const busy = await migrate("embedded", "cluster", folder);
-      expect(busy).toMatchObject({ code: 1, stderr: expect.stringContaining("in use by another tocsin") });
+    await inCluster(async ({ leases }) => {
+      const node = new LeasedRole({
+        name: "detector",
+        holder: "node",
+        leases,
+        registry: new Registry(),
+        log: pino({ level: "silent" }),
+        work: async (_lease, signal, begun) => {
+          begun();
+          await once(signal, "abort");
+        },
+      });
+      try {
+        await node.begun;
+        const busy = await migrate("embedded", "cluster", folder);
+        expect(busy).toMatchObject({ code: 1, stderr: expect.stringContaining("in use by another tocsin (node)") });
+      } finally {
+        await node.close();
+      }
     });
   });
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createRule } from "../../src/api/rule-endpoints.fixture.ts";
 import { submitEvent } from "../../src/api/stream.fixture.ts";
+import { threadHeaps } from "../../src/lib/thread.ts";
 import { withEventEngines } from "../../src/store/opensearch/opensearch-events.fixture.ts";
 import { openTestServer, type TestServer } from "../api-server.ts";
 import { clusterOf } from "./cluster-of-folder.ts";
@@ -72,5 +73,31 @@ await withEventEngines("a node that is cut off from an engine", () => {
     await expect.poll(async () => (await cut.call("GET", "/v1/lists/missed_list")).status).toBe(200);
     const id = await submitEvent(cut, { data: { src_ip: "198.51.100.9" } });
     expect((await whole.call("GET", `/v1/events/${id}`)).body.data.enrichment.lists).toEqual(["missed_list"]);
+  });
+
+  test("leaves its roles to another while it is cut off, and can take them again", async () => {
+    const roles = async (server: TestServer) =>
+      ((await server.call("GET", "/readyz")).body.data?.roles ?? []) as readonly string[];
+    const { name } = await createRule(cut, { conditions: [{ field: "type", equals: "taken_again" }] });
+    const fired = async () => {
+      const [alert] = (await whole.call("GET", `/v1/alerts?rule_name=${name}`)).body.data;
+      return alert?.event_count ?? 0;
+    };
+    // The one that waits takes over while the other starts again.
+    whole = await whole.restart();
+    await expect.poll(() => roles(cut)).toEqual(expect.arrayContaining(["detector", "notifier"]));
+    await submitEvent(cut, { type: "taken_again" });
+    postgres.cut();
+    await expect.poll(() => roles(whole)).toEqual(expect.arrayContaining(["detector", "notifier"]));
+    await submitEvent(whole, { type: "taken_again" });
+    await expect.poll(fired).toBe(2);
+    postgres.restore();
+    await expect.poll(() => readiness(cut)).toBe("ready");
+    whole = await whole.restart();
+    await expect.poll(() => roles(cut)).toEqual(expect.arrayContaining(["detector", "notifier"]));
+    await submitEvent(cut, { type: "taken_again" });
+    await expect.poll(fired).toBe(3);
+    // Of both nodes, which are one process here.
+    expect((await threadHeaps()).filter(({ thread }) => thread === "detection")).toHaveLength(1);
   });
 });

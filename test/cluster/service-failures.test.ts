@@ -135,26 +135,29 @@ await withEventEngines("a service whose OpenSearch fails", (url) => {
   test("an index whose primary is gone refuses writes within seconds, and has everything when it is back", async () => {
     const { name } = await createRule(server, { conditions: [{ field: "type", equals: "red" }] });
     const kept = (await submit("red")).body.data.id;
-    const index = today();
-    const place = (node: string | null) =>
-      engine("PUT", `${index}/_settings`, { "index.routing.allocation.require._name": node });
-    const cancel = { index, shard: 0, node: "node-1", allow_primary: true };
-    await place("nobody");
-    await engine("POST", "_cluster/reroute", { commands: [{ cancel }] });
-    expectUnavailable(await submit("red", {}, "red-1"), /has no copy on a running OpenSearch node/);
-    expectUnavailable(await server.call("GET", "/readyz"), /has no copy on a running OpenSearch node/);
+    const storage = async () => (await server.call("GET", "/readyz")).body.data.storage;
+    const timestamp = formatTime(Date.now() - DAY_MS);
+    const index = dailyIndexName(`${prefix}-events`, Date.parse(timestamp));
+    const setting = (node: string | null) => ({ "index.routing.allocation.require._name": node });
+    await engine("PUT", `${index}?wait_for_active_shards=0`, { settings: setting("nobody") });
+    expectUnavailable(await submit("red", { timestamp }, "red-1"), /has no copy on a running OpenSearch node/);
+    expect(await storage()).toMatchObject({
+      status: "incomplete",
+      messages: [expect.stringMatching(/has no copy on a running OpenSearch node/)],
+    });
     // A day of its own, which has its primary.
-    expect((await submit("green", { timestamp: formatTime(Date.now() - DAY_MS) })).status).toBe(201);
+    expect((await submit("green")).status).toBe(201);
     await syslogLines("waitsforprimary");
-    await place(null);
-    await expect.poll(async () => (await server.call("GET", "/readyz")).status).toBe(200);
-    const again = await submit("red", {}, "red-1");
+    await engine("PUT", `${index}/_settings`, setting(null));
+    await expect.poll(storage).toMatchObject({ status: "complete" });
+    const again = await submit("red", { timestamp }, "red-1");
     expect(again.status, again.text).toBe(201);
     expect((await idsBy("type=red")).sort()).toEqual([kept, again.body.data.id].sort());
     await expect.poll(() => idsBy("search=waitsforprimary")).toHaveLength(1);
     const counts = async () =>
       (await server.call("GET", `/v1/alerts?rule_name=${name}`)).body.data.map((alert: any) => alert.event_count);
-    await expect.poll(counts).toEqual([2]);
+    // A day apart, so each has an alert of its own.
+    await expect.poll(counts).toEqual([1, 1]);
     expect(await metric("tocsin_opensearch_failures_total", 'reason="no_shard"')).toBeGreaterThan(0);
   });
 

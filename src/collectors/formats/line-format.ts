@@ -22,6 +22,10 @@ export interface LineFormat {
   readonly name: string;
   /** Sentence for the table in docs/events.md. */
   readonly about: string;
+  /** Devices and programs that write it, for the table of devices; without them, `about` stands there. */
+  readonly devices?: readonly string[];
+  /** Page in docs/devices that says how to connect them. */
+  readonly page?: string;
   /** A line without a syslog header. docs/events.md prints it; line-formats.test.ts reads it behind every form of header. */
   readonly example: string;
   /**

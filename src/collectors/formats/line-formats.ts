@@ -53,10 +53,8 @@ export class LineFormats {
   readonly shared: readonly LineFormat[];
   /** The formats for the lines of a program, which no other format reads. */
   readonly owners: ReadonlyMap<string, readonly LineFormat[]>;
-  /**
-   * A program name after one or two words that are not a syslog header: the time is missing, or the host has a second name.
-   */
-  readonly lateProgram: RegExp;
+  /** Programs that formats name. */
+  readonly programs: ReadonlySet<string>;
 
   /** Taught formats come first, since they were written for lines that are read otherwise; one replaces a shipped namesake. */
   constructor(descriptions: FormatDescriptions) {
@@ -76,9 +74,6 @@ export class LineFormats {
       }
     }
     this.owners = owners;
-    const programs = new Set(this.all.flatMap((format) => format.programs ?? []));
-    this.lateProgram = new RegExp(
-      `^(?:[^\\s:=|[\\]]{1,255} ){0,2}(${[...programs].map(RegExp.escape).join("|")})(?:\\[(\\d{1,9})\\])?: *`,
-    );
+    this.programs = new Set(this.all.flatMap((format) => format.programs ?? []));
   }
 }

@@ -99,7 +99,7 @@ describe("JSON in syslog", () => {
       { event_type: "alert", timestamp: "2026-11-15T20:00:00Z", text: "low paper" },
     ]) {
       const event = onlyEvent(read("printer[1]", record));
-      expect(event).toMatchObject({ type: "unparsed", raw: { program: "printer", message: JSON.stringify(record) } });
+      expect(event).toMatchObject({ type: "log_line", raw: { program: "printer", event_type: record.event_type } });
     }
   });
 

@@ -12,6 +12,8 @@ import { toDraft } from "../formats/event-draft.ts";
 import { readEve } from "../formats/eve/eve.ts";
 import { CollectTally, type PostStatus } from "../lines/line-status.ts";
 import { markReplaced, sampleOf, decodeLine } from "../lines/line-text.ts";
+import { CsvTables } from "../formats/generic/csv-tables.ts";
+import { GENERIC } from "../formats/generic/generic.ts";
 import type { LineFormats } from "../formats/line-formats.ts";
 import { readWithFormats } from "../formats/read-with-formats.ts";
 import { lateMessage } from "../flows/flow-status.ts";
@@ -95,6 +97,7 @@ interface PostTally {
 export class PostCollector {
   readonly #options: PostCollectorOptions;
   readonly #open = new OpenEvents();
+  readonly #tables = new CsvTables();
   readonly #names: Readonly<Record<CollectName, PostTally>>;
   readonly #signatures = createLruCache<string, true>(SIGNATURES_MAX);
   readonly #items: Counter<"name" | "outcome">;
@@ -167,7 +170,7 @@ export class PostCollector {
     token: string | undefined,
     nowMs: number,
   ): Promise<PostOutcome> {
-    const context = { nowMs, sender, timezone: this.#options.timezone };
+    const context = { nowMs, sender, timezone: this.#options.timezone, tables: this.#tables };
     const split = await splitPostBody(name, body, this.#options.itemBytesMax);
     if (split.kind === "malformed") return this.#refuseWhole(name, "malformed", split.message, body, "malformed");
     if (split.kind !== "items") return { kind: split.kind, message: split.message };
@@ -295,6 +298,10 @@ export class PostCollector {
           refusal: this.#refuse(name, reading.reason, reading.message, sampleOfItem(item), nowMs),
         };
       case "events": {
+        if (reading.format === GENERIC) tally.generic++;
+        for (const event of reading.events) {
+          if (event.type === UNPARSED_TYPE) tally.noteUnparsed(event, nowMs);
+        }
         const kept = keepsUnparsed ? reading.events : reading.events.filter(({ type }) => type !== UNPARSED_TYPE);
         if (kept.length === 0)
           return {

@@ -1,3 +1,4 @@
+import { GENERIC } from "../formats/generic/generic.ts";
 import type { LineFormats } from "../formats/line-formats.ts";
 
 /** Lines that each format has read. */
@@ -6,12 +7,12 @@ export class FormatCounts {
 
   /** Null: no format read the line. */
   add(format: string | null): void {
-    if (format !== null) this.#lines.set(format, this.#lines.get(format)! + 1 || 1);
+    if (format !== null) this.#lines.set(format, (this.#lines.get(format) ?? 0) + 1);
   }
 
   /** Forgets formats that there are no more. */
   keepOnly({ all }: LineFormats): void {
-    const names = new Set(all.map(({ name }) => name));
+    const names = new Set([...all.map(({ name }) => name), GENERIC]);
     for (const name of this.#lines.keys()) if (!names.has(name)) this.#lines.delete(name);
   }
 

@@ -2,6 +2,8 @@ import { unreachable } from "../../lib/unreachable.ts";
 import { packDraft, type PackedDraft } from "../formats/event-draft.ts";
 import { EVE, readEve } from "../formats/eve/eve.ts";
 import type { LineFormats } from "../formats/line-formats.ts";
+import { GENERIC } from "../formats/generic/generic.ts";
+import { CsvTables } from "../formats/generic/csv-tables.ts";
 import { readWithFormats } from "../formats/read-with-formats.ts";
 import { UNPARSED_TYPE, type ParsedFlow, type Reading } from "../formats/reading.ts";
 import type { ReceivedLine, LineSender } from "./line-sender.ts";
@@ -37,6 +39,7 @@ export class ReadTally {
 export class LineReader {
   readonly #settings: LineReaderSettings;
   readonly counts = new FormatCounts();
+  readonly #tables = new CsvTables();
   #formats: LineFormats;
 
   constructor(settings: LineReaderSettings, formats: LineFormats) {
@@ -53,7 +56,7 @@ export class LineReader {
   /** Reads a line of a sender. The time of arrival stands in for a missing time. */
   read(line: ReceivedLine, sender: LineSender, tally: ReadTally): void {
     const { atMs, from } = line;
-    const context = { nowMs: atMs, sender: from, timezone: this.#settings.timezone };
+    const context = { nowMs: atMs, sender: from, timezone: this.#settings.timezone, tables: this.#tables };
     const { collector } = sender;
     const reading =
       collector === "eve" ? readEve(line.text, context) : readWithFormats(this.#formats, line.text, context);
@@ -61,6 +64,7 @@ export class LineReader {
     this.#count(reading, line, sender, tally);
     if (reading.kind === "refused") return;
     this.counts.add(reading.format ?? FORMATS[collector]);
+    if (reading.format === GENERIC) sender.generic++;
     sender.noteReading(line.text, reading, FORMATS[collector], atMs);
   }
 
@@ -85,6 +89,7 @@ export class LineReader {
         return;
       case "events":
         for (const event of reading.events) {
+          if (event.type === UNPARSED_TYPE) counts.noteUnparsed(event, atMs);
           if (event.type === UNPARSED_TYPE && !this.#settings.keepsUnparsed) {
             counts.refuse("unknown_kind", "no reader understands it", sampleOf(text), atMs);
             continue;

@@ -171,8 +171,8 @@ class ThreadedLineReceiver implements LineReceiver {
     for (let warning; (warning = await this.#thread.call("nextWarning")) !== null;) this.#options.log.warn(warning);
   }
 
-  useFormats(formats: FormatDescriptions): Promise<void> {
-    return this.#thread.call("useFormats", formats);
+  async useFormats(formats: FormatDescriptions): Promise<void> {
+    if (this.#isOpen) await this.#thread.call("useFormats", formats);
   }
 
   status(): Promise<LineReceiverStatus> {
@@ -226,6 +226,7 @@ function registerMetrics(registry: Registry, getStatus: () => Promise<LineReceiv
     "lines that were understood but contain nothing new",
     (status) => status.total.nothing,
   );
+  total("tocsin_collect_unparsed_total", "received lines that no format understood", (status) => status.total.unparsed);
   total(
     "tocsin_collect_system_drops_total",
     "datagrams that the kernel dropped before they could be read",

@@ -18,6 +18,7 @@ import { removeEmptyLogs } from "../sqlite/journal/day-file.ts";
 import { columnsFile, eventsFolder, otherPrefixes, type Layout } from "../files/layout.ts";
 import { lockDataFolder, type Lock } from "./lock.ts";
 import { refuseNewerFiles } from "./newer-files.ts";
+import { rollBackHotJournals } from "../sqlite/hot-journals.ts";
 import { Manifest } from "../sqlite/manifest.ts";
 import { folderPlace, folderWord, PlatformWord } from "./platform-word.ts";
 import { StorageSpaceGauge } from "./storage-space.ts";
@@ -173,6 +174,7 @@ async function takeFolderOfData(
   opened.add(() => flows.close());
   lock.sign();
   makeFolder(eventsFolder(dataDir));
+  rollBackHotJournals(dataDir);
   return { lock, flows };
 }
 

@@ -152,6 +152,9 @@ test(
     }
     await store.close();
     expect(await inFile("SELECT path FROM field_columns")).toEqual([["raw.kind"]]);
+    // A column that a query read until the end is dropped at the next start.
+    await open();
+    await store.close();
     const names = await inFile("SELECT column_name FROM duckdb_columns() WHERE column_name LIKE 'field_%'");
     const [[name]] = (await inFile("SELECT name FROM field_columns")) as [[string]];
     expect(names.flat()).toEqual([name]);

@@ -76,3 +76,29 @@ test("a node whose lease another has taken stops at once", async () => {
   await expect.poll(() => [...isWorking]).toEqual([]);
   await node.close();
 });
+
+test("work that fails begins again after a pause, though its own release is announced", async () => {
+  let attempts = 0;
+  const leases = embeddedLeases();
+  // As PostgreSQL does: a moment later.
+  const late: LeaseStore = {
+    ...leases,
+    onRelease: (heard) => leases.onRelease((name) => void setTimeout(() => heard(name), 5)),
+  };
+  const node = new LeasedRole({
+    name: "work",
+    holder: "node",
+    leases: late,
+    registry: new Registry(),
+    log: pino({ level: "silent" }),
+    work: async () => {
+      attempts++;
+      throw new Error("broken");
+    },
+  });
+  await expect.poll(() => attempts).toBeGreaterThanOrEqual(2);
+  const before = attempts;
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  expect(attempts - before).toBeLessThanOrEqual(1);
+  await node.close();
+});

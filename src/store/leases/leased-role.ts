@@ -7,8 +7,8 @@ import { roleGauge } from "./role-gauge.ts";
 // Work that one node does at a time. The others wait for its lease, and one of them goes on when it expires or is released.
 
 /** A standby takes over within this time and one attempt. */
-const TTL_MS = 6000;
-const RENEW_MS = 1500;
+const TTL_MS = 5000;
+const RENEW_MS = 1250;
 /** A holder that could not renew its lease stops this long before it expires. */
 const MARGIN_MS = 1000;
 const ATTEMPT_MS = 1000;
@@ -52,7 +52,6 @@ export class LeasedRole {
 
   async close(): Promise<void> {
     this.#closing.abort();
-    this.#wake?.();
     await this.#running;
   }
 
@@ -65,9 +64,9 @@ export class LeasedRole {
       while (!this.#closing.signal.aborted) {
         const startedAt = performance.now();
         const lease = await this.#acquire();
-        if (lease) await this.#hold(lease, startedAt);
+        const hasFailed = lease !== undefined && !(await this.#hold(lease, startedAt));
         this.#begun.resolve();
-        if (!this.#closing.signal.aborted) await this.#pause(ATTEMPT_MS, this.#closing.signal);
+        await this.#pause(hasFailed);
       }
     } finally {
       forget();
@@ -87,17 +86,22 @@ export class LeasedRole {
     }
   }
 
-  /** Works under the lease until it is over. `since`: before it was acquired, by the clock of this process. */
-  async #hold(lease: Lease, since: number): Promise<void> {
+  /**
+   * Works under the lease until it is over; returns false if the work failed. `since`: before it was acquired, by the clock of
+   * this process.
+   */
+  async #hold(lease: Lease, since: number): Promise<boolean> {
     const { name, leases, log, work } = this.#options;
     const lost = new AbortController();
     const done = new AbortController();
     this.#setActive(true);
     log.info({ lease: name, epoch: lease.epoch }, "this node has the lease");
     const renewing = this.#renew(lease, since, lost, done.signal);
+    let isDone = true;
     try {
       await work(lease, AbortSignal.any([lost.signal, this.#closing.signal]), () => this.#begun.resolve());
     } catch (error) {
+      isDone = false;
       log.error({ err: error, lease: name }, "work under a lease failed; it begins again");
     } finally {
       this.#setActive(false);
@@ -110,6 +114,7 @@ export class LeasedRole {
       // It expires by itself.
       log.warn({ err: error, lease: name }, "a lease could not be released");
     }
+    return isDone;
   }
 
   /** Aborts `lost` as soon as the lease is lost, or may be: only the clock of this process is asked, which no failure stops. */
@@ -144,10 +149,12 @@ export class LeasedRole {
     }
   }
 
-  async #pause(ms: number, signal: AbortSignal): Promise<void> {
+  /** Until the next attempt. A release ends it, unless work has failed: that release was our own. */
+  async #pause(hasFailed: boolean): Promise<void> {
     const stop = new AbortController();
-    this.#wake = () => stop.abort();
-    await sleep(ms, undefined, { signal: AbortSignal.any([signal, stop.signal]) }).catch(() => undefined);
+    if (!hasFailed) this.#wake = () => stop.abort();
+    const signal = AbortSignal.any([this.#closing.signal, stop.signal]);
+    await sleep(ATTEMPT_MS, undefined, { signal }).catch(() => undefined);
     this.#wake = undefined;
   }
 }

@@ -113,6 +113,9 @@ describe.skipIf("missing" in shared)(
       await client.send({ operation: "cleanup" }, { method: "POST", path: `/${index}/_close` });
       const refused = createDocuments(client, documents(["closed"]), { kind: "things" });
       await expect(refused).rejects.toMatchObject({ name: "StoreUnavailable", reason: "failed" });
+      await expect(client.check(`${index}*`)).rejects.toMatchObject({ name: "StoreUnavailable" });
+      // The block of another index says nothing about these.
+      await client.check(`${name}-none-*`);
       await client.send({ operation: "cleanup" }, { method: "POST", path: `/${index}/_open` });
       expect(await metric("tocsin_opensearch_failures_total", { operation: "bulk", reason: "index_closed" })).toBe(1);
     });

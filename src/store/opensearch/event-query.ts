@@ -86,6 +86,13 @@ export function withPartial(bounds: Bounds): Bounds {
   return { ...bounds, may: either(bounds.may, PARTIAL), must: both(bounds.must, not(PARTIAL)), readsTerms: false };
 }
 
+/** The events about which OpenSearch cannot decide. */
+export function undecidedOf(bounds: Bounds): Query {
+  if (isExact(bounds)) return bounds.readsTerms ? PARTIAL : NONE;
+  const { may, must } = withPartial(bounds);
+  return both(may, not(must));
+}
+
 export function rangeQuery({ fromMs, toMs }: TimeRange): Query {
   if (fromMs === undefined && toMs === undefined) return ALL;
   return {

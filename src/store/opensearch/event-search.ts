@@ -123,6 +123,11 @@ export class EventSearch {
     return totalOf(await this.all({ query, size: 0, track_total_hits: true }));
   }
 
+  async hasAny(query: Query): Promise<boolean> {
+    // Counts no further than one.
+    return totalOf(await this.all({ query, size: 0, track_total_hits: 1 })) > 0;
+  }
+
   /** Runs searches that see one state of the data, whatever is stored meanwhile. */
   async atOnePoint<T>(range: TimeRange, work: (view: EventView) => Promise<T>): Promise<T> {
     const point = await this.openPoint(range);

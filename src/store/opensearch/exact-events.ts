@@ -2,42 +2,48 @@ import { parseExact } from "../../lib/exact-json.ts";
 import type { Event } from "../../model/event.ts";
 import { QueryRefused } from "../ports/store-errors.ts";
 import { TERMS_PER_QUERY_MAX } from "./event-documents.ts";
-import { both, either, isExact, NONE, not, terms, withPartial, type Bounds, type Query } from "./event-query.ts";
+import {
+  both,
+  either,
+  isExact,
+  NONE,
+  not,
+  terms,
+  undecidedOf,
+  withPartial,
+  type Bounds,
+  type Query,
+} from "./event-query.ts";
 import { pagesOf, textOf, type EventView } from "./event-search.ts";
 
 /** Events that are read to decide about one query. */
 const TESTED_EVENTS_MAX = 200_000;
 const PAGE_EVENTS = 500;
 
-/** Some of the events have to be tested. */
-class EventsUndecided extends Error {}
+export interface Question<T> {
+  readonly scope: Query;
+  readonly bounds: Bounds;
+  /** True if any event matches. */
+  readonly hasAny: (query: Query) => Promise<boolean>;
+  /** Asks for the events of a query that is exact. */
+  readonly ask: (query: Query) => Promise<T>;
+  /** The same if events have to be tested. */
+  readonly test: () => Promise<T>;
+}
 
 /**
- * Asks for all events that may match. If OpenSearch can decide about each of them, as it mostly can, the answer is that of
- * the condition, from one search; otherwise `test` is called instead.
+ * Asks at once, as if OpenSearch could decide about every event, which it mostly can, and looks beside it whether that is so.
+ * Events that were stored before the question are seen by both; of those that arrive meanwhile, any may be missing.
  */
-export async function askOnce<T>(
-  view: EventView,
-  scope: Query,
-  bounds: Bounds,
-  ask: (view: EventView, query: Query) => Promise<T>,
-  test: () => Promise<T>,
-): Promise<T> {
+export async function askOnce<T>({ scope, bounds, hasAny, ask, test }: Question<T>): Promise<T> {
   const whole = withPartial(bounds);
-  if (isExact(whole)) return ask(view, both(scope, whole.may));
+  if (isExact(whole)) return ask(both(scope, whole.may));
   if (whole.isOpen) return test();
-  const undecided = { filter: not(whole.must) };
-  const checked: EventView = async (body) => {
-    const answer = await view({ ...body, aggs: { ...(body["aggs"] as object | undefined), undecided } });
-    if ((answer.aggregations?.["undecided"]?.doc_count ?? 0) > 0) throw new EventsUndecided();
-    return answer;
-  };
-  try {
-    return await ask(checked, both(scope, whole.may));
-  } catch (error) {
-    if (error instanceof EventsUndecided) return test();
-    throw error;
-  }
+  const [answer, isUndecided] = await Promise.all([
+    ask(both(scope, whole.must)),
+    hasAny(both(scope, undecidedOf(bounds))),
+  ]);
+  return isUndecided ? test() : answer;
 }
 
 /**
@@ -52,7 +58,7 @@ export async function exactQuery(
 ): Promise<Query> {
   const whole = withPartial(bounds);
   if (isExact(whole)) return both(scope, whole.may);
-  const open = both(scope, whole.may, not(whole.must));
+  const open = both(scope, undecidedOf(bounds));
   if (open === NONE) return both(scope, whole.must);
   const matched: string[] = [];
   const failed: string[] = [];

@@ -71,10 +71,14 @@ interface BlockList {
 }
 type Blocks = Readonly<Record<string, { readonly levels?: readonly string[] }>>;
 
-const refusesWrites = ({ global = {}, indices = {} }: BlockList) =>
-  [global, ...Object.values(indices)].some((blocks) =>
+/** OpenSearch names the blocks of all indices, whichever were asked for. */
+function refusesWrites({ global = {}, indices = {} }: BlockList, patterns: string): boolean {
+  const starts = patterns.split(",").map((pattern) => pattern.replace(/\*$/, ""));
+  const concerned = Object.keys(indices).filter((name) => starts.some((start) => name.startsWith(start)));
+  return [global, ...concerned.map((name) => indices[name]!)].some((blocks) =>
     Object.values(blocks).some(({ levels = [] }) => levels.includes("write")),
   );
+}
 
 interface FailedSearch {
   readonly status?: number;
@@ -264,7 +268,10 @@ export class OpenSearchClient {
     return true;
   }
 
-  /** Rejects with the reason if OpenSearch does not answer, or these indices lack a shard or accept no writes. */
+  /**
+   * Rejects with the reason if OpenSearch does not answer, or these indices lack a shard or accept no writes. `indices` are the
+   * beginnings of names, each with a `*`.
+   */
   async check(indices: string, signal?: AbortSignal): Promise<void> {
     const kind = { operation: "health" };
     const ask = <Answer>(path: string, query: object = {}) =>
@@ -280,7 +287,7 @@ export class OpenSearchClient {
       ask<{ blocks: BlockList }>("/_cluster/state/blocks", { allow_no_indices: true }),
     ]);
     if (status === "red") throw this.#unready("no_shard", indices);
-    if (refusesWrites(blocks)) throw this.#unready("read_only", indices);
+    if (refusesWrites(blocks, indices)) throw this.#unready("read_only", indices);
   }
 
   #unready(failure: OpenSearchFailure, indices: string): Error {

@@ -171,16 +171,16 @@ export class OpenSearchEvents implements EventEngine {
       const bounds = wordBounds(filter.search);
       const finds = textMatcher(filter.search);
       const ask = (view: EventView, query: Query) => pageOf(view, query, position, after);
-      return askOnce(
-        (body) => search.all(body),
+      return askOnce({
         scope,
         bounds,
-        ask,
-        () =>
+        hasAny: (query) => search.hasAny(query),
+        ask: (query) => ask((body) => search.all(body), query),
+        test: () =>
           search.atOnePoint(filter, async (view) =>
             ask(view, await exactQuery(view, scope, bounds, (event) => finds(searchableEvent(event)))),
           ),
-      );
+      });
     });
   }
 
@@ -206,13 +206,17 @@ export class OpenSearchEvents implements EventEngine {
         );
       if (!hasTopSort || !aggs.every(({ aggregation }) => takesOneSearch(aggregation, query))) return inParts();
       try {
-        return await askOnce(
-          oneSearch((body) => search.all(body)),
+        return await askOnce({
           scope,
           bounds,
-          ask,
-          inParts,
-        );
+          hasAny: (each) => search.hasAny(each),
+          ask: (exact) =>
+            ask(
+              oneSearch((body) => search.all(body)),
+              exact,
+            ),
+          test: inParts,
+        });
       } catch (error) {
         if (error instanceof NeedsFurtherSearch) return inParts();
         throw error;

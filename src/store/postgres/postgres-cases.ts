@@ -69,7 +69,8 @@ export async function openPostgres(
   const database = new PostgresDatabase(options);
   opened.add(() => database.close());
   await migratePostgres(database, POSTGRES_MIGRATIONS);
-  const listener = new PostgresListener({ database, registry: options.registry, log: options.log });
+  const { registry, log, now } = options;
+  const listener = new PostgresListener({ database, registry, log, now });
   await listener.start();
   opened.add(() => listener.close());
   return { database, listener };

@@ -38,11 +38,13 @@ export interface PostgresListenerOptions {
   readonly database: PostgresDatabase;
   readonly registry: Registry;
   readonly log: Logger;
+  readonly now?: (() => number) | undefined;
 }
 
 export class PostgresListener {
   readonly #database: PostgresDatabase;
   readonly #log: Logger;
+  readonly #now: () => number;
   readonly #losses: Counter;
   readonly #handlers = new Map<NoticeChannel, Set<(payload: string) => void>>();
   readonly #lossHandlers = new Set<() => void>();
@@ -54,9 +56,10 @@ export class PostgresListener {
   #running: Promise<void> | undefined;
   #clockOffsetMs = 0;
 
-  constructor({ database, registry, log }: PostgresListenerOptions) {
+  constructor({ database, registry, log, now = Date.now }: PostgresListenerOptions) {
     this.#database = database;
     this.#log = log;
+    this.#now = now;
     this.#losses = new Counter({
       name: "tocsin_postgres_listener_losses_total",
       help: "How often the connection that receives the notices of other processes was lost",
@@ -69,6 +72,15 @@ export class PostgresListener {
       registers: [registry],
       collect() {
         this.set(isCurrent() ? 1 : 0);
+      },
+    });
+    const aheadMs = () => -this.#clockOffsetMs;
+    new Gauge({
+      name: "tocsin_clock_ahead_seconds",
+      help: "How far the clock of this node is ahead of that of PostgreSQL; 0 within a second",
+      registers: [registry],
+      collect() {
+        this.set(aheadMs() / 1000);
       },
     });
   }
@@ -121,10 +133,9 @@ export class PostgresListener {
       client.on("notification", ({ channel, payload = "" }) => {
         for (const handler of this.#handlers.get(channel as NoticeChannel) ?? []) handler(payload);
       });
-      const sentAt = performance.now();
       await client.query(CHANNELS_LISTENED.map((channel) => `LISTEN ${channel}`).join("; "));
+      await this.#confirm(client);
       this.#client = client;
-      this.#confirmedAt = sentAt;
       return client;
     } catch (error) {
       breakOff(client);
@@ -162,24 +173,34 @@ export class PostgresListener {
     while (!signal.aborted) {
       await sleep(PING_MS, undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return;
-      const sentAt = performance.now();
-      const late = setTimeout(() => breakOff(client), ANSWER_MS_MAX);
-      try {
-        const { rows } = await client.query<{ ms: number }>(
-          "SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS ms",
-        );
-        this.#compareClocks(rows[0]!.ms, performance.now() - sentAt);
-      } finally {
-        clearTimeout(late);
-      }
-      this.#confirmedAt = sentAt;
+      await this.#confirm(client);
     }
+  }
+
+  async #confirm(client: HostClient): Promise<void> {
+    const sentAt = performance.now();
+    const late = setTimeout(() => breakOff(client), ANSWER_MS_MAX);
+    try {
+      const { rows } = await client.query<{ ms: number }>(
+        "SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS ms",
+      );
+      this.#compareClocks(rows[0]!.ms, performance.now() - sentAt);
+    } finally {
+      clearTimeout(late);
+    }
+    this.#confirmedAt = sentAt;
   }
 
   #compareClocks(serverMs: number, tookMs: number): void {
     if (tookMs > CLOCK_MS_MAX) return;
-    const offsetMs = serverMs - (Date.now() - tookMs / 2);
-    this.#clockOffsetMs = Math.abs(offsetMs) <= CLOCK_SKEW_MS ? 0 : Math.round(offsetMs);
+    const found = serverMs - (this.#now() - tookMs / 2);
+    const offsetMs = Math.abs(found) <= CLOCK_SKEW_MS ? 0 : Math.round(found);
+    if (offsetMs !== 0 && this.#clockOffsetMs === 0)
+      this.#log.warn(
+        { ahead_seconds: Math.round(-offsetMs / 1000) },
+        "the clock of this node differs from that of PostgreSQL: set both by NTP",
+      );
+    this.#clockOffsetMs = offsetMs;
   }
 
   #lost(client: HostClient, error: unknown): void {

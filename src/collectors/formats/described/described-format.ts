@@ -18,13 +18,15 @@ const NAMES_MAX = 2000;
 
 /** Turns a description into a format. */
 export function describedFormat(description: FormatDescription): LineFormat {
-  const { format: name, about, match, owns_programs: ownsPrograms, tests } = description;
+  const { format: name, about, devices, page, match, owns_programs: ownsPrograms, tests } = description;
   const reader = new DescribedReader(description);
   const example = tests.find(({ unparsed }) => !unparsed)?.line ?? tests[0]!.line;
   return {
     name,
     about,
     example,
+    ...(devices.length > 0 && { devices }),
+    ...(page && { page }),
     ...(match.programs && { programs: match.programs }),
     ...(ownsPrograms && { ownsPrograms }),
     ...(description.structured_data !== undefined && { readsStructuredData: true }),

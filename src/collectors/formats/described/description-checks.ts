@@ -81,3 +81,22 @@ export function overlapFaults(taught: readonly LocatedDescription[], formats: Li
     return [{ kind: "overlap", file, line, path: "match", message }];
   });
 }
+
+/** Likely mistakes. */
+export function hintsIn({ description, file, line, lineOfTest }: LocatedDescription): Omit<TaughtFault, "kind">[] {
+  const { fields, pairs, columns, json, tests, events } = description;
+  const hints: Omit<TaughtFault, "kind">[] = [];
+  const hint = (path: string, message: string, at = line) => hints.push({ file, line: at, path, message });
+  if (Object.keys(fields).length > 0 && pairs === undefined && columns === undefined && json === undefined) {
+    hint("fields", "has no effect without pairs, columns or json: name the field in the pattern");
+  }
+  for (const [index, test] of tests.entries()) {
+    const expects = test.type ?? test.severity ?? test.fields ?? test.unparsed ?? test.nothing;
+    if (expects === undefined) hint(`tests[${index}]`, "expects nothing but that the line is read", lineOfTest(index));
+  }
+  const tested = new Set(tests.map(({ type }) => type));
+  for (const [index, { type }] of events.entries()) {
+    if (typeof type === "string" && !tested.has(type)) hint(`events[${index}]`, `no test expects the type ${type}`);
+  }
+  return hints;
+}

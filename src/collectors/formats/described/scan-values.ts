@@ -1,6 +1,4 @@
-import { parseSent } from "../../../lib/exact-json.ts";
-import type { JsonValue } from "../../../model/event.ts";
-import { FIELDS_MAX } from "../device-values.ts";
+import { jsonLeaves } from "../json-leaves.ts";
 import { splitColumns } from "./columns.ts";
 import type { DescribedTest, FormatDescription } from "./description.ts";
 import { PairKeys, scanPairs } from "./pairs.ts";
@@ -62,23 +60,7 @@ function columnScanner({ separator, groups, open }: NonNullable<FormatDescriptio
 
 /** The leaves of an object by their paths. */
 function scanJson(text: string, start: number, values: DeviceValues): Scanned | undefined {
-  if (text.charCodeAt(start) !== 0x7b) return undefined;
-  let parsed: JsonValue;
-  try {
-    parsed = parseSent(text.slice(start)) as JsonValue;
-  } catch {
-    return undefined;
-  }
-  let leftOut = 0;
-  const visit = (value: JsonValue, path: string) => {
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) {
-      for (const [key, inner] of Object.entries(value)) visit(inner, path === "" ? key : `${path}.${key}`);
-    } else if (values.size >= FIELDS_MAX) leftOut++;
-    else if (value !== null)
-      values.set(path, Array.isArray(value) ? value.map(plainText).join(", ") : plainText(value));
-  };
-  visit(parsed, "");
-  return { values, leftOut };
+  const found = jsonLeaves(text, start);
+  for (const [path, value] of found?.leaves ?? []) values.set(path, value);
+  return found && { values, leftOut: found.leftOut };
 }
-
-const plainText = (value: JsonValue) => (typeof value === "string" ? value : JSON.stringify(value));

@@ -101,7 +101,12 @@ export class TaughtFormats {
   #schedule(files: TaughtFiles): void {
     if (this.#isClosed) return;
     this.#timer = setTimeout(() => {
-      this.#polling = this.#poll(files).finally(() => this.#schedule(files));
+      const failed = (error: unknown) => {
+        if (!this.#isClosed) this.#options.log.error({ err: error }, "the taught formats could not be put to use");
+      };
+      this.#polling = this.#poll(files)
+        .catch(failed)
+        .finally(() => this.#schedule(files));
     }, this.#options.everyMs ?? POLL_MS).unref();
   }
 

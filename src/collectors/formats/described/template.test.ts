@@ -62,8 +62,18 @@ describe("a template", () => {
     ["{a:rest} b", "no text can follow {a:rest}"],
     ["{a:what}", "what is not a kind of field"],
     ["a { b", "has a brace that belongs to no field"],
+    ["{a:greedy} ".repeat(17), "has more than 16 greedy fields"],
   ])("%j is refused", (source, message) => {
     expect(() => new Template(source, kindOfName)).toThrow(message);
+  });
+
+  test.each([
+    ["Ban {src_ip}", "Unban 192.0.2.1", '"Ban " is expected, not "Unban 192.0.2.1"'],
+    ["Ban {src_ip}", "Ban everybody", '{src_ip:address} needs an IP address, not "everybody"'],
+    ["{user} left", "ann went", '{user:word} needs a word, then " left", not "ann went"'],
+    ["for {user:quoted} now", 'for "ann"', 'behind {user:quoted}: " now" is expected, not the end of the message'],
+  ])("%j says where %j stops matching", (source, message, words) => {
+    expect(new Template(source, kindOfName).explain(message, 0)?.words).toContain(words);
   });
 
   test("reads what it was filled with, whatever the values are", () => {

@@ -30,6 +30,22 @@ interface TemplatePart {
 
 export class TemplateFault extends Error {}
 
+/** Where a message stops matching, in words. */
+export interface TemplateMiss {
+  /** Characters that matched. */
+  readonly reached: number;
+  readonly words: string;
+}
+
+/** What a field needs, in the words of a miss. */
+const FIELD_NEEDS: Readonly<Partial<Record<FieldKind, string>>> = {
+  word: "a word",
+  quoted: "text in double quotes",
+  integer: "digits",
+  address: "an IP address",
+};
+const SHOWN_CHARACTERS_MAX = 40;
+
 /** Kind of a field that states none. */
 export type KindOfName = (name: string) => FieldKind;
 
@@ -38,7 +54,7 @@ const PARTS_MAX = 64;
 /** Ends of greedy fields that are tried in one match. */
 const GREEDY_TRIES_MAX = 16;
 /** Each is searched from the end of the message, so the time is linear in the message only if they are few. */
-const GREEDY_MAX = 4;
+const GREEDY_MAX = 16;
 const ZERO = 0x30;
 const NINE = 0x39;
 const POINT = 0x2e;
@@ -101,6 +117,31 @@ export class Template {
       end = message.lastIndexOf(next, end - 1);
     }
     return -1;
+  }
+
+  /** Why the message does not match, for the author of the template; undefined if it does. */
+  explain(message: string, start: number): TemplateMiss | undefined {
+    const length = commonLength(message, start, this.#opening);
+    if (length < this.#opening.length) {
+      return { reached: length, words: expected(this.#opening.slice(length), message, start + length) };
+    }
+    let at = start + length;
+    for (const { field, next } of this.#parts) {
+      const end = endOfField(message, at, field.kind, next);
+      const name = `{${field.name}:${field.kind}}`;
+      if (end < at || (end === at && field.kind !== "rest" && field.kind !== "text")) {
+        const wanted = next === "" ? "" : `, then ${JSON.stringify(next)}`;
+        return {
+          reached: at - start,
+          words: `${name} needs ${FIELD_NEEDS[field.kind] ?? "text"}${wanted}, not ${shown(message, at)}`,
+        };
+      }
+      if (next !== "" && !message.startsWith(next, end)) {
+        return { reached: end - start, words: `behind ${name}: ${expected(next, message, end)}` };
+      }
+      at = end + next.length;
+    }
+    return undefined;
   }
 }
 
@@ -221,4 +262,20 @@ function isBlank(code: number): boolean {
 
 function isAddressCharacter(code: number): boolean {
   return isDigit(code) || code === COLON || code === POINT || ((code | 0x20) >= 0x61 && (code | 0x20) <= 0x66);
+}
+
+function commonLength(message: string, start: number, text: string): number {
+  let length = 0;
+  while (length < text.length && message.charCodeAt(start + length) === text.charCodeAt(length)) length++;
+  return length;
+}
+
+function expected(text: string, message: string, at: number): string {
+  return `${JSON.stringify(text)} is expected, not ${shown(message, at)}`;
+}
+
+function shown(message: string, at: number): string {
+  if (at >= message.length) return "the end of the message";
+  const text = message.slice(at, at + SHOWN_CHARACTERS_MAX);
+  return JSON.stringify(at + text.length < message.length ? `${text}…` : text);
 }

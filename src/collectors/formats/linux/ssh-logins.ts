@@ -68,6 +68,7 @@ const REPEATED = /^message repeated (\d{1,6}) times: \[ ?/;
 export const SSH_LOGINS = {
   name: "ssh-logins",
   about: "logins to sshd and dropbear, and PAM's messages under their names",
+  devices: ["OpenSSH", "dropbear"],
   example: "sshd[4242]: Failed password for root from 192.0.2.9 port 4711 ssh2",
   programs: ["sshd", "sshd-session", "sshd-auth", "dropbear"],
   ownsPrograms: true,

@@ -2,6 +2,7 @@ import type { JsonObject } from "../../../model/event.ts";
 import { FIELDS_MAX, integerOf, macOf, putForeign } from "../device-values.ts";
 import { beginsOwnHeader } from "../line-formats.ts";
 import { scanTime, scanTimeWithZone, type ScannedTime, type TimeContext } from "../device-times.ts";
+import { scanEpoch, scanHeaderTime } from "./header-times.ts";
 
 // Parses the header of a syslog line: RFC 5424, RFC 3164, and the variants of devices. Every part is optional: a missing one
 // is null, and the rest of the line is the message.
@@ -63,7 +64,7 @@ type HeaderAfterPriority = Omit<SyslogHeader, "facility" | "severity">;
 
 /** True if a header begins at this position: a priority, or a time. */
 export function beginsHeader(line: string, at: number, context: TimeContext): boolean {
-  return scanPriority(line, { at }) !== null || scanTime(line, at, context) !== undefined;
+  return scanPriority(line, { at }) !== null || scanHeaderTime(line, at, context) !== undefined;
 }
 
 /**
@@ -83,7 +84,8 @@ function scanRfc5424(
   const isNil = mayLackTime && line.charCodeAt(cursor.at) === 0x2d && isBlank(line.charCodeAt(cursor.at + 1));
   const time = isNil ? undefined : scanTime(line, cursor.at, context);
   if (!isNil && time === undefined) {
-    cursor.at = start;
+    // Seconds since 1970 take the place of the time; what follows is not RFC 5424.
+    if (scanEpoch(line, timeStart, context) === undefined) cursor.at = start;
     return undefined;
   }
   cursor.at = time === undefined ? cursor.at + 1 : time.end;
@@ -129,7 +131,7 @@ function scanRfc3164(line: string, cursor: Cursor, context: TimeContext): Header
     if (isTime) cursor.at = behind;
   }
   const { at: start } = cursor;
-  let time = scanTime(line, start, context);
+  let time = scanHeaderTime(line, start, context);
   let host: string | null = null;
   const router = time === undefined ? scanRouter(line, cursor.at, context) : undefined;
   if (router !== undefined) {
@@ -155,6 +157,13 @@ function scanRfc3164(line: string, cursor: Cursor, context: TimeContext): Header
   }
   // A relay's header is followed by that of the message, whose time would look like a program: `2026-11-17T06`.
   const isRelayed = host !== null && beginsHeader(line, cursor.at, context);
+  let relay: string | null = null;
+  // The relay's name in front of that of an access point, which has no time of its own.
+  const behind = host === null || isRelayed ? undefined : scanDevice(line, cursor.at);
+  if (behind !== undefined) {
+    relay = host;
+    ({ host, end: cursor.at } = behind);
+  }
   const { at: wholeStart } = cursor;
   let program = isRelayed ? undefined : scanProgram(line, cursor);
   let deviceMac: string | null = null;
@@ -177,8 +186,17 @@ function scanRfc3164(line: string, cursor: Cursor, context: TimeContext): Header
     model,
     message: cursor.at === 0 ? line : line.slice(cursor.at),
     whole: wholeStart === 0 ? line : line.slice(wholeStart),
-    relay: null,
+    relay,
   };
+}
+
+const DEVICE_BEHIND = /([\w.-]{1,255}) (?=[0-9a-f]{12},[\w.-]{1,64}: )/iy;
+
+/** The name of an access point or switch that names itself in place of a program: `U6-Lite 0200000a0b0c,U6-Lite-6.5: ...`. */
+function scanDevice(line: string, at: number): { readonly host: string; readonly end: number } | undefined {
+  DEVICE_BEHIND.lastIndex = at;
+  const device = DEVICE_BEHIND.exec(line);
+  return device === null ? undefined : { host: device[1]!, end: at + device[0].length };
 }
 
 /** Parses `Message forwarded from gateway: sshd[12]: ...`. Returns null and skips nothing if no colon ends the host. */

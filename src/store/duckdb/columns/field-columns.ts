@@ -70,6 +70,13 @@ export class FieldColumns {
   }
 
   async open(): Promise<void> {
+    // Found unsuitable, and still read by a query when the service ended.
+    const left = await queryRows(
+      this.#writer,
+      `SELECT column_name FROM duckdb_columns() WHERE table_name = 'events' AND regexp_full_match(column_name, 'field_[0-9]+')
+         AND column_name NOT IN (SELECT name FROM field_columns)`,
+    );
+    for (const [name] of left) await this.#writer.run(`ALTER TABLE events DROP COLUMN ${name as string}`);
     const found = await queryRows(this.#writer, "SELECT name, path, filled FROM field_columns");
     for (const [name, path, filled] of found as [string, string, number][])
       this.#columns.set(path, {
@@ -198,7 +205,10 @@ export class FieldColumns {
     )) as [[bigint, bigint, bigint]];
     column.isUnsuitable =
       Number(bytes) > Number(rows) * TEXT_BYTES_PER_ROW_MAX || Number(rows - known) > Number(rows) * UNKNOWN_SHARE_MAX;
-    if (column.isUnsuitable && this.#unsuitable.size < UNSUITABLE_MAX) this.#unsuitable.add(path);
+    if (column.isUnsuitable) {
+      if (this.#unsuitable.size < UNSUITABLE_MAX) this.#unsuitable.add(path);
+      await transact(async () => void (await this.#writer.run(`DELETE FROM field_columns WHERE name = '${name}'`)));
+    }
     return Number(rows);
   }
 
