@@ -121,8 +121,9 @@ class DescribedReader {
   #isRecognised(program: string | null, message: string): boolean {
     const { begins, contains } = this.#description.match;
     if (this.#programs !== undefined && (program === null || !this.#programs.has(program))) return false;
-    if (begins !== undefined && !begins.some((text) => message.startsWith(text))) return false;
-    return contains === undefined || contains.every((text) => message.includes(text));
+    if (begins !== undefined && !beginsWithOne(message, begins)) return false;
+    if (contains !== undefined) for (const text of contains) if (!message.includes(text)) return false;
+    return true;
   }
 
   #putAll(values: DeviceValues, fields: FieldList): void {
@@ -180,4 +181,9 @@ class DescribedReader {
     }
     return null;
   }
+}
+
+function beginsWithOne(message: string, texts: readonly string[]): boolean {
+  for (const text of texts) if (message.startsWith(text)) return true;
+  return false;
 }

@@ -10,7 +10,13 @@ export function valueTester(test: DescribedTest): (value: string | undefined) =>
     exists: undefined,
     ...test,
   };
+  const isOnlyWords = [not, begins, ends, contains, exists].every((test) => test === undefined);
+  if (isOnlyWords && is?.length === 1) {
+    const [word] = is;
+    return (value) => value === word;
+  }
   const accepted = is && new Set(is);
+  if (isOnlyWords && accepted !== undefined) return (value) => value !== undefined && accepted.has(value);
   const refused = not && new Set(not);
   return (value) => {
     if (exists === false) return value === undefined || value === "";

@@ -1,5 +1,5 @@
 import { severityOfCef } from "../../../model/device-severity.ts";
-import { scanPairs } from "../described/pairs.ts";
+import { PairKeys, scanPairs } from "../described/pairs.ts";
 import { FieldList } from "../field-list.ts";
 import { oneEvent, type LineFormat, type LineMessage } from "../line-format.ts";
 import { ownHeaderEnd } from "../message-prefix.ts";
@@ -13,6 +13,7 @@ import { addParameter, parameterOf } from "../unifi/alarm-parameters.ts";
 
 const SEPARATOR_CHARACTERS_MAX = 6;
 const TAB = "\t";
+const KEYS = new PairKeys("=");
 
 export const LEEF = {
   name: "leef",
@@ -53,7 +54,7 @@ function readLeef(line: LineMessage, context: TimeContext): ParsedEvent | undefi
   // rsyslog escapes control characters.
   const isEscaped = separator === TAB && !message.includes(TAB, end) && message.includes("#011", end);
   const text = isEscaped ? message.slice(end).replaceAll("#011", TAB) : message;
-  const { values, leftOut } = scanPairs(text, isEscaped ? 0 : end, { assign: "=", separator });
+  const { values, leftOut } = scanPairs(text, isEscaped ? 0 : end, { assign: "=", separator }, KEYS);
   const fields = new FieldList();
   const severity = severityOfCef(values.get("sev") ?? "");
   for (const [key, value] of values) addParameter(fields, parameterOf(CEF_KEYS.get(key) ?? key), value);
