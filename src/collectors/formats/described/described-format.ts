@@ -7,7 +7,7 @@ import type { LineFormat, LineMessage, MessageReading } from "../line-format.ts"
 import type { ParsedEvent, ReadContext } from "../reading.ts";
 import { splitColumns } from "./columns.ts";
 import type { EventDescription, FormatDescription, ValueTest } from "./description.ts";
-import { fieldPutter, isFieldName, kindOfName, type PutField } from "./field-values.ts";
+import { fieldPutter, isTargetName, kindOfName, type PutField } from "./field-values.ts";
 import { scanPairs } from "./pairs.ts";
 import { Template } from "./template.ts";
 
@@ -39,23 +39,23 @@ export function describedFormat(description: FormatDescription): LineFormat {
 class DescribedReader {
   readonly #description: FormatDescription;
   readonly #programs: ReadonlySet<string> | undefined;
-  readonly #header: BoundTemplate | undefined;
+  readonly #headers: readonly BoundTemplate[] | undefined;
   readonly #scan: (text: string, start: number, known: Values) => Scanned | undefined;
   readonly #putters = new Map<string, readonly PutField[]>();
   readonly #absent: ReadonlySet<string>;
   readonly #events: EventIndex;
-  readonly #times: readonly string[];
+  readonly #times: readonly Fill[];
 
   constructor(description: FormatDescription) {
     this.#description = description;
     const { match, header, fields, absent, events, time = [] } = description;
     this.#programs = match.programs && new Set(match.programs);
-    this.#header = header === undefined ? undefined : new BoundTemplate(header);
+    this.#headers = header?.map((one) => new BoundTemplate(one));
     this.#scan = scannerOf(description);
     for (const [own, names] of Object.entries(fields)) this.#putters.set(own, names.map(fieldPutter));
     this.#absent = new Set(["", ...absent]);
     this.#events = new EventIndex(events.map((event) => new DescribedEvent(event)));
-    this.#times = time;
+    this.#times = time.map((source) => filler(source.includes("{") ? source : `{${source}}`));
   }
 
   read({ program, message: behindProgram, whole }: LineMessage, context: ReadContext): MessageReading | undefined {
@@ -63,9 +63,14 @@ class DescribedReader {
     if (!this.#isRecognised(program, message)) return undefined;
     const known: Values = new Map();
     let start = 0;
-    const header: JsonObject = {};
-    if (this.#header !== undefined) {
-      start = this.#header.match(message, 0, known, header);
+    let header: JsonObject = {};
+    if (this.#headers !== undefined) {
+      start = -1;
+      for (const one of this.#headers) {
+        header = {};
+        start = one.match(message, 0, known, header);
+        if (start >= 0) break;
+      }
       if (start < 0) return undefined;
     }
     const scanned = this.#scan(message, start, known);
@@ -95,7 +100,7 @@ class DescribedReader {
       if (this.#absent.has(value)) continue;
       const putters = this.#putters.get(name);
       if (putters !== undefined) for (const putField of putters) putField(raw, value);
-      else if (keep && !isFieldName(name) && !Object.hasOwn(raw, name)) putForeign(raw, name, value);
+      else if (keep && !isTargetName(name) && !Object.hasOwn(raw, name)) putForeign(raw, name, value);
     }
   }
 
@@ -115,7 +120,7 @@ class DescribedReader {
 
   #timeOf(values: Values, context: ReadContext): number | null {
     for (const source of this.#times) {
-      const text = source.includes("{") ? filled(source, values) : values.get(source);
+      const text = source(values);
       const ms = text === undefined ? null : readAnyTime(text, context);
       if (ms !== null) return ms;
     }
@@ -123,15 +128,20 @@ class DescribedReader {
   }
 }
 
-/** A text with values in place of their names in braces; undefined if one is missing. */
-function filled(source: string, values: Values): string | undefined {
-  let isWhole = true;
-  const text = source.replaceAll(/\{([^{}]{1,64})\}/g, (_, name: string) => {
-    const value = values.get(name);
-    isWhole &&= value !== undefined;
-    return value ?? "";
-  });
-  return isWhole ? text : undefined;
+type Fill = (values: Values) => string | undefined;
+
+/** Makes a text with values in place of their names in braces; undefined if one is missing. */
+function filler(source: string): Fill {
+  const parts = source.split(/\{([^{}]{1,64})\}/);
+  return (values) => {
+    let text = parts[0]!;
+    for (let at = 1; at < parts.length; at += 2) {
+      const value = values.get(parts[at]!);
+      if (value === undefined) return undefined;
+      text += value + parts[at + 1]!;
+    }
+    return text;
+  };
 }
 
 /** A template whose fields are put into an event; those with another name become values. */
@@ -151,11 +161,11 @@ class BoundTemplate {
   match(message: string, start: number, values: Values, raw: JsonObject): number {
     const end = this.#template.match(message, start, this.#captured);
     if (end < 0) return -1;
-    for (const [index, name] of this.#names.entries()) {
-      if (name === "") continue;
-      const value = this.#captured[index]!;
-      if (!this.#putters[index]!(raw, value)) return -1;
-      values.set(name, value);
+    for (let index = 0; index < this.#names.length; index++) {
+      if (this.#names[index] !== "" && !this.#putters[index]!(raw, this.#captured[index]!)) return -1;
+    }
+    for (let index = 0; index < this.#names.length; index++) {
+      if (this.#names[index] !== "") values.set(this.#names[index]!, this.#captured[index]!);
     }
     return end;
   }
@@ -165,14 +175,14 @@ class DescribedEvent {
   readonly description: EventDescription;
   readonly #tests: readonly (readonly [string, (value: string | undefined) => boolean])[];
   readonly #patterns: readonly BoundTemplate[] | undefined;
-  readonly #constants: readonly (readonly [string, PutField, string | number | boolean])[];
+  readonly #constants: readonly (readonly [string, PutField, Fill | boolean])[];
 
   constructor(description: EventDescription) {
     this.description = description;
     this.#tests = Object.entries(description.when ?? {}).map(([name, test]) => [name, valueTester(test)] as const);
     this.#patterns = description.pattern?.map((source) => new BoundTemplate(source));
     this.#constants = Object.entries(description.set ?? {}).map(
-      ([name, value]) => [name, fieldPutter(name), value] as const,
+      ([name, value]) => [name, fieldPutter(name), typeof value === "boolean" ? value : filler(String(value))] as const,
     );
   }
 
@@ -197,11 +207,11 @@ class DescribedEvent {
   /** Constants replace what the device says. */
   putConstants(values: Values, raw: JsonObject): void {
     for (const [name, putField, value] of this.#constants) {
-      const text = typeof value === "string" && value.includes("{") ? filled(value, values) : value;
+      const text = typeof value === "boolean" ? value : value(values);
       if (text === undefined) continue;
       delete raw[name];
       if (typeof text === "boolean") raw[name] = text;
-      else putField(raw, String(text));
+      else putField(raw, text);
     }
   }
 

@@ -110,7 +110,7 @@ export const descriptionSchema = z
       })
       .refine(({ programs, begins, contains }) => (programs ?? begins ?? contains) !== undefined, "must not be empty"),
     owns_programs: z.boolean().default(false),
-    header: template.optional(),
+    header: z.union([template.transform((one) => [one]), z.array(template).min(1).max(20)]).optional(),
     pairs: z
       .strictObject({ assign: z.string().min(1).max(3).default("="), separator: z.string().length(1).default(" ") })
       .optional(),

@@ -22,6 +22,15 @@ const ENDS: Readonly<Record<string, readonly [FieldNameKey, FieldNameKey]>> = {
   dst: ["dst_ip", "dst_host"],
 };
 
+/** Names for an address with an optional port: `192.0.2.1:5060`, `[2001:db8::1]:5060`, `2001:db8::1`. */
+const PEERS: Readonly<Record<string, readonly [FieldNameKey, FieldNameKey, FieldNameKey]>> = {
+  src_peer: ["src_ip", "src_port", "src_host"],
+  dst_peer: ["dst_ip", "dst_port", "dst_host"],
+};
+
+/** Names for the user of a SIP address: `"Ann" <sip:101@pbx.example>` is `101`. */
+const SIP_USERS: Readonly<Record<string, FieldNameKey>> = { sip_user: "user", sip_from: "from", sip_to: "to" };
+
 type Convert = (value: string) => JsonValue | undefined;
 
 const CONVERTED: Partial<Record<FieldNameKey, Convert>> = {
@@ -75,13 +84,25 @@ function converterOf(name: FieldNameKey): Convert {
 /** Puts a value; false if it does not fit the type of the name. A value that is there stays. */
 export type PutField = (raw: JsonObject, value: string) => boolean;
 
+const ownEntry = <Entry>(table: Readonly<Record<string, Entry>>, name: string): Entry | undefined =>
+  Object.hasOwn(table, name) ? table[name] : undefined;
+
 export function fieldPutter(name: string): PutField {
-  const ends = ENDS[name];
+  const ends = ownEntry(ENDS, name);
   if (ends !== undefined) {
     const [ip, host] = ends;
     return (raw, value) => {
       const address = addressOf(value);
       putFirst(raw, address === undefined ? host : ip, address ?? textOf(value));
+      return true;
+    };
+  }
+  const peer = ownEntry(PEERS, name);
+  if (peer !== undefined) return (raw, value) => putPeer(raw, peer, value);
+  const sipUser = ownEntry(SIP_USERS, name);
+  if (sipUser !== undefined) {
+    return (raw, value) => {
+      putFirst(raw, sipUser, sipUserOf(value));
       return true;
     };
   }
@@ -100,6 +121,42 @@ export function fieldPutter(name: string): PutField {
   };
 }
 
+const PORT_BEHIND = /^(.{1,64}):(\d{1,5})$/;
+const HOST_NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}$/;
+
+/** False if the value is neither an address nor a host name, with or without a port. */
+function putPeer(
+  raw: JsonObject,
+  [ip, port, host]: readonly [FieldNameKey, FieldNameKey, FieldNameKey],
+  value: string,
+): boolean {
+  let [where, behind]: [string, string | undefined] = [value, undefined];
+  let address = addressOf(value.replace(/^\[([^\]]*)\]$/, "$1"));
+  if (address === undefined) {
+    const match = PORT_BEHIND.exec(value);
+    if (match !== null) [where, behind] = [match[1]!.replace(/^\[([^\]]*)\]$/, "$1"), match[2]];
+    address = addressOf(where);
+  }
+  if (address === undefined && !HOST_NAME.test(where)) return false;
+  putFirst(raw, address === undefined ? host : ip, address ?? where);
+  if (behind !== undefined) putFirst(raw, port, portOf(behind));
+  return true;
+}
+
+/** The part in front of the `@` of the last SIP address; a text without an address is the user. */
+function sipUserOf(value: string): string {
+  const scheme = Math.max(value.lastIndexOf("sip:"), value.lastIndexOf("sips:"), value.lastIndexOf("tel:"));
+  const start = scheme < 0 ? 0 : value.indexOf(":", scheme) + 1;
+  const at = value.indexOf("@", start);
+  const end = at >= 0 ? at : scheme < 0 ? value.length : endOfUri(value, start);
+  return value.slice(start, end);
+}
+
+function endOfUri(value: string, start: number): number {
+  const end = value.slice(start).search(/[>;]/);
+  return end < 0 ? value.length : start + end;
+}
+
 function putFirst(raw: JsonObject, name: FieldNameKey, value: JsonValue | undefined): void {
   if (value !== undefined && value !== "" && !Object.hasOwn(raw, name)) raw[name] = value;
 }
@@ -108,8 +165,10 @@ export function isFieldName(name: string): name is FieldNameKey {
   return Object.hasOwn(FIELD_NAMES, name);
 }
 
-/** Names that a description may give to a value: ours, and those that stand for two of ours. */
-export const isTargetName = (name: string) => isFieldName(name) || Object.hasOwn(ENDS, name);
+const TARGET_NAMES: ReadonlySet<string> = new Set([FIELD_NAMES, ENDS, PEERS, SIP_USERS].flatMap(Object.keys));
+
+/** Names that a description may give to a value: ours, and those whose values become ours. */
+export const isTargetName = (name: string) => TARGET_NAMES.has(name);
 
 /** How far a field of a template reaches if it does not say. */
 export function kindOfName(name: string): FieldKind {
