@@ -231,6 +231,24 @@ describe("built-in rules match events of devices", () => {
     ],
     ["talk.toll_fraud", () => times(6, (i) => call(`+999500121${i}`, `2026-11-15T01:0${i}:00Z`)).flat()],
     ["talk.premium_number_called", () => call("+19005550100", "2026-11-16T12:00:00Z")],
+    [
+      "talk.registration_failures",
+      () =>
+        times(20, (i) =>
+          line(
+            `<133>${clock(i)} pbx asterisk[8]: NOTICE[9]: chan_sip.c:28468 in handle_request_register: Registration from '"1${i}" <sip:1${i}@192.0.2.10>' failed for '203.0.113.9:5071' - Wrong password`,
+          ),
+        ).flat(),
+    ],
+    [
+      "talk.account_taken_over",
+      () =>
+        times(6, (i) =>
+          line(
+            `<133>${clock(i)} pbx asterisk[8]: SECURITY[9]: res_security_log.c:114 in security_event_stasis_cb: SecurityEvent="${i < 5 ? "InvalidPassword" : "SuccessfulAuth"}",EventTV="2026-11-15T19:10:0${i}.000+0000",Severity="Error",Service="PJSIP",EventVersion="2",AccountID="101",SessionID="a",LocalAddress="IPV4/UDP/192.0.2.10/5060",RemoteAddress="IPV4/UDP/203.0.113.9/5071"`,
+          ),
+        ).flat(),
+    ],
   ])("%s", (name, events) => {
     expect(fired(events())).toContain(name);
     expect(found(events()).filter(({ title }) => title.includes("(none)"))).toEqual([]);
