@@ -103,7 +103,9 @@ export function readWordyTime(text: string, { timezone }: TimeContext): number |
 }
 
 function scanIso(text: string, start: number, { timezone }: TimeContext): ScannedTime | undefined {
-  if (text.charCodeAt(start + 4) !== 0x2d || text.charCodeAt(start + 7) !== 0x2d) return undefined;
+  // Some programs write the date with slashes: `2026/11/15 10:00:00`.
+  const mark = text.charCodeAt(start + 4);
+  if ((mark !== 0x2d && mark !== 0x2f) || text.charCodeAt(start + 7) !== mark) return undefined;
   let at = skipSpaces(text, start + 10);
   const separator = text.charCodeAt(at) | 0x20;
   if (separator === 0x74) at = skipSpaces(text, at + 1);

@@ -5,6 +5,7 @@ import type { LineFormat } from "./line-format.ts";
 import { DHCP_LEASES, ROGUE_DHCP } from "./linux/dhcp-leases.ts";
 import { NETFILTER } from "./linux/netfilter.ts";
 import { SSH_LOGINS } from "./linux/ssh-logins.ts";
+import { THREE_CX_CALLS } from "./telephony/three-cx.ts";
 
 /** Formats that are read by code. Those that a description suffices for are in described/shipped. */
 export const CODED_FORMATS = [
@@ -14,6 +15,7 @@ export const CODED_FORMATS = [
   DHCP_LEASES,
   ROGUE_DHCP,
   EVE,
+  THREE_CX_CALLS,
 ] as const satisfies readonly LineFormat[];
 
 const CODED: readonly LineFormat[] = CODED_FORMATS;

@@ -241,6 +241,31 @@ describe("built-in rules match events of devices", () => {
         ).flat(),
     ],
     [
+      "talk.registration_failures",
+      () =>
+        times(20, (i) =>
+          line(
+            `<132>${clock(i)} pbx freeswitch[8]: 2026-11-15 19:10:${10 + i}.000000 98.00% [WARNING] sofia_reg.c:1842 SIP auth failure (REGISTER) on sofia profile 'internal' for [${i}@192.0.2.10] from ip 203.0.113.9`,
+          ),
+        ).flat(),
+    ],
+    [
+      "talk.premium_number_called",
+      () =>
+        line(
+          "<133>Nov 15 19:10:00 sip kamailio[8]: NOTICE: acc [acc.c:287]: acc_log_request(): ACC: transaction answered: timestamp=1794769800;method=INVITE;from_tag=1;to_tag=2;call_id=c;code=200;reason=OK;src_user=101;src_domain=d;src_ip=10.9.5.44;dst_ouser=00449005550100;dst_user=00449005550100;dst_domain=d",
+        ),
+    ],
+    [
+      "talk.toll_fraud",
+      () =>
+        times(5, (i) =>
+          line(
+            `Call ${i},id${i},00:00:31,2026/11/15 01:0${i}:00,2026/11/15 01:0${i}:04,2026/11/15 01:0${i}:35,TerminatedBySrc,Ext.101,+99955501${i},101,10000,0099955501${i},`,
+          ),
+        ).flat(),
+    ],
+    [
       "talk.account_taken_over",
       () =>
         times(6, (i) =>
