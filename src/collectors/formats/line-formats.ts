@@ -4,7 +4,9 @@ import { EVE } from "./eve/eve.ts";
 import type { LineFormat } from "./line-format.ts";
 import { DHCP_LEASES, ROGUE_DHCP } from "./linux/dhcp-leases.ts";
 import { NETFILTER } from "./linux/netfilter.ts";
+import { PAM } from "./linux/pam.ts";
 import { SSH_LOGINS } from "./linux/ssh-logins.ts";
+import { SUDO } from "./linux/sudo.ts";
 import { THREE_CX_CALLS } from "./telephony/three-cx.ts";
 
 /** Formats that are read by code. Those that a description suffices for are in described/shipped. */
@@ -16,6 +18,8 @@ export const CODED_FORMATS = [
   ROGUE_DHCP,
   EVE,
   THREE_CX_CALLS,
+  PAM,
+  SUDO,
 ] as const satisfies readonly LineFormat[];
 
 const CODED: readonly LineFormat[] = CODED_FORMATS;

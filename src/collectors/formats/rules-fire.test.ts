@@ -266,6 +266,30 @@ describe("built-in rules match events of devices", () => {
         ).flat(),
     ],
     [
+      "network.brute_force",
+      () =>
+        times(10, (i) =>
+          line(`<38>${clock(i)} bsd sshd[9]: error: PAM: authentication error for root from 203.0.113.9`),
+        ).flat(),
+    ],
+    [
+      "network.password_spraying",
+      () =>
+        times(5, (i) =>
+          line(`<38>${clock(i)} web sshd[9]: User u${i} from 203.0.113.9 not allowed because not listed in AllowUsers`),
+        ).flat(),
+    ],
+    [
+      "network.brute_force",
+      () =>
+        times(10, (i) =>
+          line(
+            `<86>${clock(i)} web xrdp-sesman[9]: pam_unix(xrdp-sesman:auth): authentication failure; logname= uid=0 euid=0 tty=xrdp-sesman ruser= rhost=203.0.113.9  user=root`,
+          ),
+        ).flat(),
+    ],
+    ["network.new_admin", () => line("<86>Nov 15 19:10:00 web usermod[9]: add 'robin' to group 'sudo'")],
+    [
       "talk.account_taken_over",
       () =>
         times(6, (i) =>
