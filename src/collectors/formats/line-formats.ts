@@ -2,6 +2,7 @@ import { CEF } from "./cef/cef.ts";
 import { readShipped } from "./described/shipped.ts";
 import { EVE } from "./eve/eve.ts";
 import type { LineFormat } from "./line-format.ts";
+import { AUDIT_LOG, AUDITD } from "./linux/auditd.ts";
 import { DHCP_LEASES, ROGUE_DHCP } from "./linux/dhcp-leases.ts";
 import { NETFILTER } from "./linux/netfilter.ts";
 import { PAM } from "./linux/pam.ts";
@@ -20,6 +21,8 @@ export const CODED_FORMATS = [
   THREE_CX_CALLS,
   PAM,
   SUDO,
+  AUDITD,
+  AUDIT_LOG,
 ] as const satisfies readonly LineFormat[];
 
 const CODED: readonly LineFormat[] = CODED_FORMATS;

@@ -288,6 +288,15 @@ describe("built-in rules match events of devices", () => {
           ),
         ).flat(),
     ],
+    [
+      "network.brute_force",
+      () =>
+        times(10, (i) =>
+          line(
+            `type=USER_LOGIN msg=audit(17947698${10 + i}.000:${i}): pid=9 uid=0 msg='op=login acct="root" exe="/usr/sbin/sshd" hostname=? addr=203.0.113.9 terminal=sshd res=failed'`,
+          ),
+        ).flat(),
+    ],
     ["network.new_admin", () => line("<86>Nov 15 19:10:00 web usermod[9]: add 'robin' to group 'sudo'")],
     [
       "talk.account_taken_over",
