@@ -9,6 +9,8 @@ import { PAM } from "./linux/pam.ts";
 import { SSH_LOGINS } from "./linux/ssh-logins.ts";
 import { SUDO } from "./linux/sudo.ts";
 import { THREE_CX_CALLS } from "./telephony/three-cx.ts";
+import { WINDOWS_JSON } from "./windows/windows-json.ts";
+import { WINDOWS_XML } from "./windows/windows-xml.ts";
 
 /** Formats that are read by code. Those that a description suffices for are in described/shipped. */
 export const CODED_FORMATS = [
@@ -23,6 +25,8 @@ export const CODED_FORMATS = [
   SUDO,
   AUDITD,
   AUDIT_LOG,
+  WINDOWS_JSON,
+  WINDOWS_XML,
 ] as const satisfies readonly LineFormat[];
 
 const CODED: readonly LineFormat[] = CODED_FORMATS;

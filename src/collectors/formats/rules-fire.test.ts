@@ -297,6 +297,22 @@ describe("built-in rules match events of devices", () => {
           ),
         ).flat(),
     ],
+    [
+      "network.brute_force",
+      () =>
+        times(10, (i) =>
+          line(
+            `{"EventTime":"2026-11-15 19:10:${10 + i}","EventID":4625,"SourceName":"Microsoft-Windows-Security-Auditing","Channel":"Security","TargetUserName":"u${i}","LogonType":"3","IpAddress":"203.0.113.9"}`,
+          ),
+        ).flat(),
+    ],
+    [
+      "network.new_admin",
+      () =>
+        line(
+          "<Event><System><EventID>4732</EventID><Channel>Security</Channel></System><EventData><Data Name='MemberSid'>S-1-5-21-1-2-3-1104</Data><Data Name='TargetSid'>S-1-5-32-544</Data><Data Name='SubjectUserName'>robin</Data></EventData></Event>",
+        ),
+    ],
     ["network.new_admin", () => line("<86>Nov 15 19:10:00 web usermod[9]: add 'robin' to group 'sudo'")],
     [
       "talk.account_taken_over",
