@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from "../../../model/event.ts";
-import { FIELDS_MAX, integerOf, putForeign, textOf } from "../device-values.ts";
+import { FIELDS_MAX, integerOf, ownText, putForeign, textOf } from "../device-values.ts";
 import type { LineFormat, LineMessage, MessageReading } from "../line-format.ts";
 import { ownHeaderEnd } from "../message-prefix.ts";
 import type { ReadContext } from "../reading.ts";
@@ -41,37 +41,76 @@ interface XmlElement {
 
 const DEPTH_MAX = 16;
 const ELEMENTS_MAX = 4 * FIELDS_MAX;
+const NAME_CHARACTERS_MAX = 128;
 
 /** Undefined if the text is not a Windows event. */
 export function readEventXml(xml: string, message?: string): WindowsEvent | undefined {
   const root = parseXml(xml);
   const system = root?.name === "Event" ? child(root, "System") : undefined;
   if (root === undefined || system === undefined) return undefined;
-  const channel = child(system, "Channel")?.text;
-  const eventId = integerOf(child(system, "EventID")?.text);
-  if (channel === undefined || channel === "" || eventId === undefined) return undefined;
+  const found: SystemElements = {};
+  const kept: JsonObject = {};
+  for (const element of system.children) readSystem(element, found, kept);
+  const { channel = "", eventId } = found;
+  if (channel === "" || eventId === undefined) return undefined;
   const rendering = child(root, "RenderingInfo");
   const userData = child(root, "UserData")?.children[0];
-  const data = dataOf(child(root, "EventData"));
-  const provider = child(system, "Provider")?.attributes;
   return {
     channel,
     eventId,
-    provider: provider?.["Name"] ?? provider?.["EventSourceName"],
-    computer: textOf(child(system, "Computer")?.text),
-    level: integerOf(child(system, "Level")?.text),
-    time: child(system, "TimeCreated")?.attributes["SystemTime"],
-    recordId: textOf(child(system, "EventRecordID")?.text),
+    provider: found.provider,
+    computer: found.computer,
+    level: found.level,
+    time: found.time,
+    recordId: found.recordId,
     message: message ?? textOf(rendering && child(rendering, "Message")?.text),
-    data,
+    data: dataOf(child(root, "EventData")),
     userData: userData && { name: userData.name, values: textsOf(userData, {}) },
-    system: Object.fromEntries(
-      ["Task", "Opcode", "Keywords", "Version"].flatMap((name) => {
-        const value = textOf(child(system, name)?.text);
-        return value === undefined ? [] : [[name, value]];
-      }),
-    ),
+    system: kept,
   };
+}
+
+interface SystemElements {
+  channel?: string;
+  eventId?: number | undefined;
+  provider?: string | undefined;
+  computer?: string | undefined;
+  level?: number | undefined;
+  time?: string | undefined;
+  recordId?: string | undefined;
+}
+
+function readSystem({ name, attributes, text }: XmlElement, found: SystemElements, kept: JsonObject): void {
+  switch (name) {
+    case "Provider":
+      found.provider = attributes["Name"] ?? attributes["EventSourceName"];
+      break;
+    case "EventID":
+      found.eventId = integerOf(text);
+      break;
+    case "Channel":
+      found.channel = text;
+      break;
+    case "Computer":
+      found.computer = textOf(text);
+      break;
+    case "Level":
+      found.level = integerOf(text);
+      break;
+    case "TimeCreated":
+      found.time = attributes["SystemTime"];
+      break;
+    case "EventRecordID":
+      found.recordId = textOf(text);
+      break;
+    case "Task":
+    case "Opcode":
+    case "Keywords":
+    case "Version":
+      if (text !== "") kept[name] = text;
+      break;
+    default:
+  }
 }
 
 function child(element: XmlElement, name: string): XmlElement | undefined {
@@ -131,7 +170,7 @@ function parseXml(xml: string): XmlElement | undefined {
       at = end + 1;
       continue;
     }
-    const leaf = open.length > 0 ? scanLeaf(xml, tag) : undefined;
+    const leaf = open.length > 0 ? scanLeaf(xml, tag, elements) : undefined;
     if (leaf !== undefined) {
       if (++elements > ELEMENTS_MAX) return undefined;
       open.at(-1)!.children.push(leaf.element);
@@ -156,16 +195,20 @@ const DATA = "<Data Name=";
 /**
  * A fast path for `<Data Name='x'>value</Data>` and `<Level>4</Level>`, which is most of an event; undefined for anything else.
  */
-function scanLeaf(xml: string, start: number): { readonly element: XmlElement; readonly end: number } | undefined {
+function scanLeaf(
+  xml: string,
+  start: number,
+  index: number,
+): { readonly element: XmlElement; readonly end: number } | undefined {
   let name = "Data";
   let attributes = NO_ATTRIBUTES;
   let close: number;
   if (xml.startsWith(DATA, start)) {
     const nameStart = start + DATA.length + 1;
-    const nameEnd = xml.indexOf(xml.charAt(nameStart - 1), nameStart);
-    if (nameEnd < 0) return undefined;
-    attributes = { Name: decoded(xml.slice(nameStart, nameEnd)) };
-    close = nameEnd + 1;
+    const key = likelyName(xml, nameStart, index);
+    if (key === undefined) return undefined;
+    attributes = { Name: key };
+    close = nameStart + key.length + 1;
   } else {
     close = start + 1;
     while (isLetter(xml.charCodeAt(close))) close++;
@@ -177,6 +220,24 @@ function scanLeaf(xml: string, start: number): { readonly element: XmlElement; r
   if (textEnd < 0 || xml.charCodeAt(textEnd + 1) !== 0x2f || !xml.startsWith(name, textEnd + 2)) return undefined;
   if (xml.charCodeAt(end - 1) !== 0x3e) return undefined;
   return { element: { name, attributes, children: NO_CHILDREN, text: decoded(xml.slice(close + 1, textEnd)) }, end };
+}
+
+/** Names of the last event by the position of their element: most events are like the one before, and a known name is not hashed again. */
+const likelyNames: string[] = [];
+
+/** The name that a quotation mark precedes at this position; undefined if it has none, or contains an entity. */
+function likelyName(xml: string, start: number, index: number): string | undefined {
+  const quote = xml.charCodeAt(start - 1);
+  const likely = likelyNames[index];
+  if (likely !== undefined && xml.startsWith(likely, start) && xml.charCodeAt(start + likely.length) === quote) {
+    return likely;
+  }
+  const end = xml.indexOf(xml.charAt(start - 1), start);
+  if (end < 0 || end - start > NAME_CHARACTERS_MAX) return undefined;
+  const name = ownText(xml.slice(start, end));
+  if (name.includes("&") || name.includes("<")) return undefined;
+  if (index < ELEMENTS_MAX) likelyNames[index] = name;
+  return name;
 }
 
 function isLetter(code: number): boolean {
