@@ -11,6 +11,8 @@ import { SUDO } from "./linux/sudo.ts";
 import { THREE_CX_CALLS } from "./telephony/three-cx.ts";
 import { WINDOWS_JSON } from "./windows/windows-json.ts";
 import { WINDOWS_XML } from "./windows/windows-xml.ts";
+import { ZEEK_JSON } from "./zeek/zeek-json.ts";
+import { ZEEK_TSV } from "./zeek/zeek-tsv.ts";
 
 /** Formats that are read by code. Those that a description suffices for are in described/shipped. */
 export const CODED_FORMATS = [
@@ -27,6 +29,8 @@ export const CODED_FORMATS = [
   AUDIT_LOG,
   WINDOWS_JSON,
   WINDOWS_XML,
+  ZEEK_JSON,
+  ZEEK_TSV,
 ] as const satisfies readonly LineFormat[];
 
 const CODED: readonly LineFormat[] = CODED_FORMATS;

@@ -313,6 +313,24 @@ describe("built-in rules match events of devices", () => {
           "<Event><System><EventID>4732</EventID><Channel>Security</Channel></System><EventData><Data Name='MemberSid'>S-1-5-21-1-2-3-1104</Data><Data Name='TargetSid'>S-1-5-32-544</Data><Data Name='SubjectUserName'>robin</Data></EventData></Event>",
         ),
     ],
+    [
+      "network.dns_many_failures",
+      () =>
+        times(55, (i) =>
+          line(
+            `{"ts":${1_794_769_800 + i},"uid":"CAbc1d2EfGhIjKlMn3","id.orig_h":"10.9.3.20","id.orig_p":51522,"id.resp_h":"10.9.0.1","id.resp_p":53,"proto":"udp","trans_id":7,"query":"x${i}.example","qtype_name":"A","rcode_name":"NXDOMAIN"}`,
+          ),
+        ).flat(),
+    ],
+    [
+      "network.ids_repeated",
+      () =>
+        times(10, (i) =>
+          line(
+            `{"ts":${1_794_769_800 + i},"note":"Scan::Port_Scan","msg":"scan","src":"203.0.113.9","dst":"10.9.3.${i}"}`,
+          ),
+        ).flat(),
+    ],
     ["network.new_admin", () => line("<86>Nov 15 19:10:00 web usermod[9]: add 'robin' to group 'sudo'")],
     [
       "talk.account_taken_over",
