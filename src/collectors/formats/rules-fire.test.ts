@@ -331,6 +331,21 @@ describe("built-in rules match events of devices", () => {
           ),
         ).flat(),
     ],
+    [
+      "network.brute_force",
+      () =>
+        times(10, (i) =>
+          eve({
+            timestamp: `2026-11-15T19:10:${10 + i}.000000+0000`,
+            event_type: "ftp",
+            src_ip: "203.0.113.9",
+            dest_ip: "10.9.3.20",
+            dest_port: 21,
+            proto: "TCP",
+            ftp: { command: "PASS", completion_code: ["530"] },
+          }),
+        ).flat(),
+    ],
     ["network.new_admin", () => line("<86>Nov 15 19:10:00 web usermod[9]: add 'robin' to group 'sudo'")],
     [
       "talk.account_taken_over",

@@ -1,4 +1,4 @@
-import type { EventClass, JsonObject, Severity } from "../../../model/event.ts";
+import type { JsonObject, Severity } from "../../../model/event.ts";
 import { actionOf, addressOf, integerOf, objectOf, portOf, protocolOf, put, textOf, typeOf } from "../device-values.ts";
 import { parseRecord } from "../json-record.ts";
 import type { LineFormat, LineMessage, MessageReading } from "../line-format.ts";
@@ -7,6 +7,7 @@ import { rateThreat } from "../threat-severity.ts";
 import { threatClass } from "../threat-classes.ts";
 import { readAnyTime } from "../device-times.ts";
 import { readFlow, readNetflow } from "./eve-flow.ts";
+import { PROTOCOL_KINDS, type EveMeaning, type ReadKind } from "./protocol-kinds.ts";
 
 // Suricata's EVE: one JSON object per line. Its fields are kept, and the well-known fields are added.
 
@@ -77,18 +78,10 @@ function readRecord(record: JsonObject, context: ReadContext): Reading {
   return { kind: "events", events: [event, ...more] };
 }
 
-interface EveMeaning {
-  readonly type: string;
-  readonly severity: Severity;
-  readonly class?: EventClass;
-}
-
-/** Adds well-known fields to the record, and returns its meaning. */
-type ReadKind = (raw: JsonObject, part: JsonObject, kind: string) => EveMeaning;
-
 const meaning = (type: string, severity: Severity = "info"): EveMeaning => ({ type, severity });
 
 const KINDS: Readonly<Record<string, ReadKind>> = {
+  ...PROTOCOL_KINDS,
   alert: (raw, alert) => {
     putSignature(raw, alert);
     put(raw, "action", actionOf(alert["action"]));
