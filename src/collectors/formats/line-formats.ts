@@ -9,6 +9,7 @@ import { PAM } from "./linux/pam.ts";
 import { SSH_LOGINS } from "./linux/ssh-logins.ts";
 import { SUDO } from "./linux/sudo.ts";
 import { THREE_CX_CALLS } from "./telephony/three-cx.ts";
+import { ACCESS_FILE, ACCESS_LOG } from "./web/access-log.ts";
 import { WINDOWS_JSON } from "./windows/windows-json.ts";
 import { WINDOWS_XML } from "./windows/windows-xml.ts";
 import { ZEEK_JSON } from "./zeek/zeek-json.ts";
@@ -31,6 +32,8 @@ export const CODED_FORMATS = [
   WINDOWS_XML,
   ZEEK_JSON,
   ZEEK_TSV,
+  ACCESS_LOG,
+  ACCESS_FILE,
 ] as const satisfies readonly LineFormat[];
 
 const CODED: readonly LineFormat[] = CODED_FORMATS;

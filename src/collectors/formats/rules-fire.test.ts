@@ -346,6 +346,24 @@ describe("built-in rules match events of devices", () => {
           }),
         ).flat(),
     ],
+    [
+      "network.password_spraying",
+      () =>
+        times(5, (i) =>
+          line(
+            `<190>${clock(i)} web nginx: 203.0.113.9 - u${i} [15/Nov/2026:19:10:0${i} +0000] "GET /admin HTTP/1.1" 401 5 "-" "curl"`,
+          ),
+        ).flat(),
+    ],
+    [
+      "network.brute_force",
+      () =>
+        times(10, (i) =>
+          line(
+            `<187>${clock(i)} web apache2: [auth_basic:error] [pid 9] [client 203.0.113.9:5000] AH01617: user robin: authentication failure for "/": Password Mismatch`,
+          ),
+        ).flat(),
+    ],
     ["network.new_admin", () => line("<86>Nov 15 19:10:00 web usermod[9]: add 'robin' to group 'sudo'")],
     [
       "talk.account_taken_over",
