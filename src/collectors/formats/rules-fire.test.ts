@@ -364,6 +364,26 @@ describe("built-in rules match events of devices", () => {
           ),
         ).flat(),
     ],
+    [
+      "network.brute_force",
+      () =>
+        times(10, (i) =>
+          line(
+            `<29>${clock(i)} vpn openvpn[9]: 203.0.113.9:${5000 + i} TLS Auth Error: Auth Username/Password verification failed for peer`,
+          ),
+        ).flat(),
+    ],
+    [
+      "network.brute_force_then_success",
+      () =>
+        times(6, (i) =>
+          line(
+            i < 5
+              ? `<29>${clock(i)} vpn openvpn[9]: 203.0.113.9:5000 TLS Auth Error: Auth Username/Password verification failed for peer`
+              : `<29>${clock(i)} vpn openvpn[9]: 203.0.113.9:5000 TLS: Username/Password authentication succeeded for username 'robin'`,
+          ),
+        ).flat(),
+    ],
     ["network.new_admin", () => line("<86>Nov 15 19:10:00 web usermod[9]: add 'robin' to group 'sudo'")],
     [
       "talk.account_taken_over",

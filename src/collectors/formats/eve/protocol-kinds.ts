@@ -53,11 +53,11 @@ export const PROTOCOL_KINDS: Readonly<Record<string, ReadKind>> = {
   },
   ftp: (raw, ftp) => {
     put(raw, "service", "ftp");
-    const codes = listOf(ftp["completion_code"]).map(String);
+    const codes = new Set(listOf(ftp["completion_code"]).map(String));
     if (ftp["command"] === "USER") put(raw, "user", textOf(ftp["command_data"]));
     if (ftp["command"] !== "PASS") return network("ftp");
-    if (codes.includes("530")) return { type: "login_failure", severity: "medium" };
-    return codes.includes("230") ? { type: "login_success", severity: "info" } : network("ftp");
+    if (codes.has("530")) return { type: "login_failure", severity: "medium" };
+    return codes.has("230") ? { type: "login_success", severity: "info" } : network("ftp");
   },
   ftp_data: (raw, data) => {
     put(raw, "file", textOf(data["filename"]));
