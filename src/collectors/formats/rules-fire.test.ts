@@ -384,6 +384,17 @@ describe("built-in rules match events of devices", () => {
           ),
         ).flat(),
     ],
+    ...[
+      (i: number) => `postfix/smtpd[9]: warning: unknown[203.0.113.9]: SASL LOGIN authentication failed: ${i}`,
+      (i: number) =>
+        `dovecot: imap-login: Disconnected (auth failed, 1 attempts in 2 secs): user=<u${i}>, method=PLAIN, rip=203.0.113.9, lip=198.51.100.4`,
+      (i: number) =>
+        `smbd[9]: Auth: [SMB2,(null)] user [CORP]\\[u${i}] at [a] with [NTLMv2] status [NT_STATUS_WRONG_PASSWORD] workstation [L] remote host [ipv4:203.0.113.9:5000]`,
+      (i: number) => `vsftpd[9]: [u${i}] FAIL LOGIN: Client "203.0.113.9"`,
+    ].map((message): [string, () => readonly ParsedEvent[]] => [
+      "network.brute_force",
+      () => times(10, (i) => line(`<22>${clock(i)} mail ${message(i)}`)).flat(),
+    ]),
     ["network.new_admin", () => line("<86>Nov 15 19:10:00 web usermod[9]: add 'robin' to group 'sudo'")],
     [
       "talk.account_taken_over",
