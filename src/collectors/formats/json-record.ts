@@ -6,6 +6,16 @@ import { objectOf } from "./device-values.ts";
 /** Deeper than any record of a sensor; deeper objects could not be stored. */
 const DEPTH_MAX = 32;
 
+const ESCAPED_OR_EXPONENT = /\d[eE]|\\u[dD]/;
+
+/** True for a text that cannot be too deep, since it opens few objects and lists, and that has no exponent and no surrogate. */
+function isShallow(line: string): boolean {
+  let opened = 0;
+  for (let at = line.indexOf("{"); at >= 0 && opened <= DEPTH_MAX; at = line.indexOf("{", at + 1)) opened++;
+  for (let at = line.indexOf("["); at >= 0 && opened <= DEPTH_MAX; at = line.indexOf("[", at + 1)) opened++;
+  return opened <= DEPTH_MAX && !ESCAPED_OR_EXPONENT.test(line) && line.isWellFormed();
+}
+
 /** Parses a line; undefined if it is not an object, or nested too deep. */
 export function parseRecord(line: string): JsonObject | undefined {
   let record: unknown;
@@ -15,6 +25,7 @@ export function parseRecord(line: string): JsonObject | undefined {
     return undefined;
   }
   const object = objectOf(record);
+  if (object !== undefined && isShallow(line)) return object;
   const flaw = object === undefined ? "too deep" : flawOf(object, DEPTH_MAX);
   if (flaw === "too deep") return undefined;
   const mayHaveUnpairedSurrogates = line.includes("\\ud") || line.includes("\\uD") || !line.isWellFormed();

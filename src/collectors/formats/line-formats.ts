@@ -1,3 +1,5 @@
+import { CROWDSEC } from "./alerts/crowdsec.ts";
+import { WAZUH } from "./alerts/wazuh.ts";
 import { CEF } from "./cef/cef.ts";
 import { readShipped } from "./described/shipped.ts";
 import { EVE } from "./eve/eve.ts";
@@ -34,6 +36,8 @@ export const CODED_FORMATS = [
   ZEEK_TSV,
   ACCESS_LOG,
   ACCESS_FILE,
+  WAZUH,
+  CROWDSEC,
 ] as const satisfies readonly LineFormat[];
 
 const CODED: readonly LineFormat[] = CODED_FORMATS;

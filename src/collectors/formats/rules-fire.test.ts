@@ -395,6 +395,24 @@ describe("built-in rules match events of devices", () => {
       "network.brute_force",
       () => times(10, (i) => line(`<22>${clock(i)} mail ${message(i)}`)).flat(),
     ]),
+    [
+      "network.brute_force",
+      () =>
+        times(10, (i) =>
+          line(
+            `{"timestamp":"2026-11-15T19:10:${10 + i}.000+0000","rule":{"level":5,"description":"sshd: authentication failed.","id":"5760","groups":["authentication_failed"]},"agent":{"id":"001"},"data":{"srcip":"203.0.113.9"}}`,
+          ),
+        ).flat(),
+    ],
+    [
+      "network.ids_repeated",
+      () =>
+        times(10, (i) =>
+          line(
+            `{"scenario":"crowdsecurity/http-probing","created_at":"2026-11-15T19:10:${10 + i}Z","source":{"scope":"Ip","value":"203.0.113.9"}}`,
+          ),
+        ).flat(),
+    ],
     ["network.new_admin", () => line("<86>Nov 15 19:10:00 web usermod[9]: add 'robin' to group 'sudo'")],
     [
       "talk.account_taken_over",
