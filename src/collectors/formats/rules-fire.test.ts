@@ -391,6 +391,14 @@ describe("built-in rules match events of devices", () => {
       (i: number) =>
         `smbd[9]: Auth: [SMB2,(null)] user [CORP]\\[u${i}] at [a] with [NTLMv2] status [NT_STATUS_WRONG_PASSWORD] workstation [L] remote host [ipv4:203.0.113.9:5000]`,
       (i: number) => `vsftpd[9]: [u${i}] FAIL LOGIN: Client "203.0.113.9"`,
+      (i: number) =>
+        `Connection: User [u${i}] from [203.0.113.9] failed to sign in to [DSM] via [password] due to authorization failure.`,
+      (i: number) =>
+        `qulogd[9]: conn log: Users: u${i}, Source IP: 203.0.113.9, Computer name: ---, Connection type: HTTPS, Accessed resources: Administration, Action: Login Fail`,
+      (i: number) =>
+        `pvedaemon[9]: authentication failure; rhost=203.0.113.9 user=u${i}@pam msg=Authentication failure`,
+      (i: number) =>
+        `Hostd: info hostd[2100] [Originator@6876 sub=Vimsvc.ha-eventmgr] Event ${i} : Cannot login u${i}@203.0.113.9`,
     ].map((message): [string, () => readonly ParsedEvent[]] => [
       "network.brute_force",
       () => times(10, (i) => line(`<22>${clock(i)} mail ${message(i)}`)).flat(),
@@ -412,6 +420,13 @@ describe("built-in rules match events of devices", () => {
             `{"scenario":"crowdsecurity/http-probing","created_at":"2026-11-15T19:10:${10 + i}Z","source":{"scope":"Ip","value":"203.0.113.9"}}`,
           ),
         ).flat(),
+    ],
+    [
+      "network.remote_access_opened",
+      () =>
+        line(
+          "<14>Nov 15 19:10:00 esx1 vobd: [GenericCorrelator] 7us: [esx.audit.ssh.enabled] SSH access has been enabled.",
+        ),
     ],
     ["network.new_admin", () => line("<86>Nov 15 19:10:00 web usermod[9]: add 'robin' to group 'sudo'")],
     [
