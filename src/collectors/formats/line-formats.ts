@@ -56,6 +56,9 @@ export function beginsOwnHeader(text: string, at: number): boolean {
   return false;
 }
 
+/** Programs whose names are also ordinary words: behind other words they are part of a sentence. */
+const COMMON_WORDS = ["auth", "cron", "docker", "ipsec", "login", "remote", "samba", "shell", "su", "systemd"];
+
 /**
  * The formats of lines. The first one that understands a message reads it. The line reader, `tocsin parse`, docs/events.md and
  * the tests take all they know about formats from here.
@@ -82,9 +85,9 @@ export class LineFormats {
     }
     this.owners = owners;
     const programs = new Set(this.all.flatMap((format) => format.programs ?? []));
-    this.lateProgram = new RegExp(
-      `^(?:[^\\s:=|[\\]]{1,255} ){0,2}(${[...programs].map(RegExp.escape).join("|")})(?:\\[(\\d{1,9})\\])?: *`,
-    );
+    const names = [...programs].map(RegExp.escape).join("|");
+    const words = `(?:(?:[^\\s:=|[\\]]{1,255} ){1,2}(?!(?:${COMMON_WORDS.join("|")})[[:]))?`;
+    this.lateProgram = new RegExp(`^${words}(${names})(?:\\[(\\d{1,9})\\])?: *`);
   }
 }
 

@@ -1,8 +1,8 @@
-import { parseSent } from "../../../lib/exact-json.ts";
 import { severityOfCef, severityOfSyslog } from "../../../model/device-severity.ts";
 import type { JsonObject, JsonValue, Severity } from "../../../model/event.ts";
 import { FIELDS_MAX, integerOf, put, putForeign, typeOf } from "../device-values.ts";
 import { readAnyTime } from "../device-times.ts";
+import { parseRecord } from "../json-record.ts";
 import type { LineFormat, LineMessage, MessageReading } from "../line-format.ts";
 import type { ParsedEvent, ReadContext } from "../reading.ts";
 import { splitColumns } from "./columns.ts";
@@ -335,12 +335,8 @@ function columnScanner({ separator, groups }: NonNullable<FormatDescription["col
 /** The leaves of an object by their paths. */
 function scanJson(text: string, start: number, values: Values): Scanned | undefined {
   if (text.charCodeAt(start) !== 0x7b) return undefined;
-  let parsed: JsonValue;
-  try {
-    parsed = parseSent(text.slice(start)) as JsonValue;
-  } catch {
-    return undefined;
-  }
+  const parsed = parseRecord(start === 0 ? text : text.slice(start));
+  if (parsed === undefined) return undefined;
   let leftOut = 0;
   const visit = (value: JsonValue, path: string) => {
     if (typeof value === "object" && value !== null && !Array.isArray(value)) {
@@ -353,4 +349,5 @@ function scanJson(text: string, start: number, values: Values): Scanned | undefi
   return { values, leftOut };
 }
 
-const plainText = (value: JsonValue) => (typeof value === "string" ? value : JSON.stringify(value));
+const plainText = (value: JsonValue) =>
+  typeof value === "string" ? value : typeof value === "bigint" ? String(value) : JSON.stringify(value);

@@ -18,19 +18,21 @@ export const AUDITD = {
   name: "auditd",
   about: `${about}, from auditd's plugin for syslog`,
   example: `audispd: ${example}`,
-  programs: ["auditd", "audispd", "audisp-syslog", "audit"],
+  programs: ["auditd", "audispd", "audisp-syslog"],
   ownsPrograms: true,
   read: (message) => oneEvent(readRecord(message)),
 } as const satisfies LineFormat;
 
-/** Lines of audit.log, and of a kernel without a running auditd. */
+/** Lines of audit.log, of a kernel without a running auditd, and of journald. Other devices call a program `audit`, too. */
 export const AUDIT_LOG = {
   name: "audit-log",
   about: `${about}, as they stand in audit.log or come from the kernel`,
   example,
   read: (message) =>
-    message.program === null || message.program === "kernel" ? oneEvent(readRecord(message)) : undefined,
+    message.program === null || WRITERS.has(message.program) ? oneEvent(readRecord(message)) : undefined,
 } as const satisfies LineFormat;
+
+const WRITERS: ReadonlySet<string> = new Set(["kernel", "audit"]);
 
 /** `type=SYSCALL msg=audit(1794736800.000:812): `, also with `node=`, and the kernel's `audit: type=1400 audit(...): `. */
 const HEADER =
