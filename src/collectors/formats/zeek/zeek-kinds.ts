@@ -50,8 +50,9 @@ export interface ZeekMeaning {
 const network = (type: string, severity: Severity = "info"): ZeekMeaning => ({ type, severity, class: "network" });
 const security = (type: string, severity: Severity = "info"): ZeekMeaning => ({ type, severity, class: "security" });
 
-type Fields = Readonly<Record<string, JsonValue | undefined>>;
-type ReadLog = (raw: JsonObject, fields: Fields) => ZeekMeaning;
+/** Fields of a record by Zeek's names, such as `id.orig_h`. */
+export type ZeekFields = Readonly<Record<string, JsonValue | undefined>>;
+type ReadLog = (raw: JsonObject, fields: ZeekFields) => ZeekMeaning;
 
 /** Notices about the sensor itself. */
 const OWN_NOTICES = /^(?:CaptureLoss|PacketFilter|Weird|Telemetry|ProtocolDetector|Broker|Cluster)::/;
@@ -177,7 +178,7 @@ const LOGS: Readonly<Record<string, ReadLog>> = {
 };
 
 /** Adds our fields to the record, and returns its meaning. A log without an entry is a type of its own. */
-export function readLog(log: string, raw: JsonObject, fields: Fields): ZeekMeaning {
+export function readLog(log: string, raw: JsonObject, fields: ZeekFields): ZeekMeaning {
   const read = Object.hasOwn(LOGS, log) ? LOGS[log] : undefined;
   return read === undefined ? network(/^[a-z][a-z0-9_]{0,63}$/.test(log) ? log : "zeek") : read(raw, fields);
 }

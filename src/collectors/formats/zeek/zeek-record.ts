@@ -16,12 +16,9 @@ import {
 } from "../device-values.ts";
 import type { MessageReading } from "../line-format.ts";
 import type { ParsedFlow, ReadContext } from "../reading.ts";
-import { readLog } from "./zeek-kinds.ts";
+import { readLog, type ZeekFields } from "./zeek-kinds.ts";
 
 // One record of Zeek by its field names. Connections become flows, everything else an event that keeps Zeek's fields.
-
-/** Fields of a record by Zeek's names, such as `id.orig_h`. */
-export type ZeekFields = Readonly<Record<string, JsonValue | undefined>>;
 
 export function readZeek(log: string, fields: ZeekFields, context: ReadContext): MessageReading {
   if (log === "conn") {

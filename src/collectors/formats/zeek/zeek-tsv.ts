@@ -2,8 +2,8 @@ import type { JsonValue } from "../../../model/event.ts";
 import { addressOf, FIELDS_MAX, integerOf, ownText } from "../device-values.ts";
 import type { LineFormat, LineMessage, MessageReading } from "../line-format.ts";
 import type { ReadContext } from "../reading.ts";
-import { logOf } from "./zeek-kinds.ts";
-import { readZeek, type ZeekFields } from "./zeek-record.ts";
+import { logOf, type ZeekFields } from "./zeek-kinds.ts";
+import { readZeek } from "./zeek-record.ts";
 
 // Zeek's logs as columns. The line `#fields` names them; it is remembered for each sender. A line whose header did not come, as
 // after a restart in the middle of a file, is read if its values can only be those of Zeek's standard columns.
