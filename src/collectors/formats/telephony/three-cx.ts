@@ -52,8 +52,8 @@ function readRecord({ program, whole }: LineMessage, context: ReadContext): Mess
   const cells = splitColumns(whole, 0, ",");
   if (cells.length < COLUMNS_MIN) return undefined;
   const cell = (name: (typeof COLUMNS)[number]) => cells[COLUMNS.indexOf(name)] ?? "";
-  const startedMs = readAnyTime(`${cell("started_at")}Z`, context);
-  const endedMs = readAnyTime(`${cell("ended_at")}Z`, context);
+  const startedMs = readAnyTime(cell("started_at"), context);
+  const endedMs = readAnyTime(cell("ended_at"), context);
   if (startedMs === null) return undefined;
   const raw: JsonObject = {};
   put(raw, "call", cell("call"));
