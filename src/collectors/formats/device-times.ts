@@ -78,7 +78,7 @@ function scanTimeUncached(text: string, start: number, context: TimeContext): Sc
 export function readAnyTime(value: unknown, context: TimeContext): number | null {
   if (typeof value === "string") {
     if (value !== "" && value.length <= 20 && /^\d+(\.\d+)?$/.test(value)) return readAnyTime(Number(value), context);
-    return readTime(value, context) ?? readWordyTime(value, context);
+    return readTime(value, context) ?? readWordyTime(value, context) ?? readServerTime(value, context);
   }
   // A double is precise enough for milliseconds.
   if (typeof value === "bigint") return readAnyTime(Number(value), context);
@@ -104,7 +104,26 @@ export function readWordyTime(text: string, { timezone }: TimeContext): number |
   return at === undefined ? null : toUtc(at + Number(fraction.padEnd(3, "0")), timezone);
 }
 
+const SERVER_TIME =
+  /^(\d{1,2})[/-]([A-Z][a-z]{2})[/-](\d{4})[: ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?: ?([+-])(\d\d):?(\d\d))?$/;
+
+/** Parses `15/Nov/2026:10:00:00 +0100`, as web servers write it. */
+function readServerTime(text: string, { timezone }: TimeContext): number | null {
+  const match = text.length > 40 ? null : SERVER_TIME.exec(text);
+  if (!match) return null;
+  const [, day, name, year, hour, minute, second, fraction = "0", sign, hours, minutes] = match;
+  const month = MONTHS.indexOf(name!);
+  if (month < 0 || month % 3 !== 0) return null;
+  const at = civil(Number(year), month / 3 + 1, Number(day), Number(hour), Number(minute), Number(second));
+  if (at === undefined) return null;
+  const ms = at + Number(fraction.slice(0, 3).padEnd(3, "0"));
+  if (sign === undefined) return toUtc(ms, timezone);
+  const shiftMs = Number(hours) * HOUR_MS + Number(minutes) * MINUTE_MS;
+  return sign === "-" ? ms + shiftMs : ms - shiftMs;
+}
+
 function scanIso(text: string, start: number, { timezone }: TimeContext): ScannedTime | undefined {
+  // Some programs write the date with slashes: `2026/11/15 10:00:00`.
   const between = text.charCodeAt(start + 4);
   if ((between !== 0x2d && between !== SLASH) || text.charCodeAt(start + 7) !== between) return undefined;
   let at = skipSpaces(text, start + 10);

@@ -3,6 +3,19 @@
 const WORDS_MAX = 2;
 const WORD_BEFORE = /[^\s:=|[\]]{1,255} /y;
 const NAME_CHARACTERS_MAX = 140;
+/** Programs whose names are also ordinary words: behind other words they are part of a sentence. */
+const COMMON_WORDS: ReadonlySet<string> = new Set([
+  "auth",
+  "cron",
+  "docker",
+  "ipsec",
+  "login",
+  "remote",
+  "samba",
+  "shell",
+  "su",
+  "systemd",
+]);
 const PROCESS = /\[(\d{1,9})\]$/;
 
 export interface LateProgram {
@@ -33,7 +46,7 @@ function programAt(message: string, start: number, programs: ReadonlySet<string>
   const name = message.slice(start, colon);
   const process = name.endsWith("]") ? PROCESS.exec(name) : null;
   const program = process === null ? name : name.slice(0, process.index);
-  if (!programs.has(program)) return undefined;
+  if (!programs.has(program) || (start > 0 && COMMON_WORDS.has(program))) return undefined;
   let end = colon + 1;
   while (message.charCodeAt(end) === 0x20) end++;
   return { start, end, program, processId: process === null ? null : Number(process[1]) };

@@ -1,12 +1,23 @@
+import { CROWDSEC } from "./alerts/crowdsec.ts";
+import { WAZUH } from "./alerts/wazuh.ts";
 import { CEF } from "./cef/cef.ts";
 import { describedFormat } from "./described/described-format.ts";
 import type { FormatDescription } from "./described/description.ts";
 import { LEEF } from "./leef/leef.ts";
 import { EVE } from "./eve/eve.ts";
 import type { LineFormat } from "./line-format.ts";
+import { AUDIT_LOG, AUDITD } from "./linux/auditd.ts";
 import { DHCP_LEASES, ROGUE_DHCP } from "./linux/dhcp-leases.ts";
 import { NETFILTER } from "./linux/netfilter.ts";
+import { PAM } from "./linux/pam.ts";
 import { SSH_LOGINS } from "./linux/ssh-logins.ts";
+import { SUDO } from "./linux/sudo.ts";
+import { THREE_CX_CALLS } from "./telephony/three-cx.ts";
+import { ACCESS_FILE, ACCESS_LOG } from "./web/access-log.ts";
+import { WINDOWS_JSON } from "./windows/windows-json.ts";
+import { WINDOWS_XML } from "./windows/windows-xml.ts";
+import { ZEEK_JSON } from "./zeek/zeek-json.ts";
+import { ZEEK_TSV } from "./zeek/zeek-tsv.ts";
 
 /** Formats that are read by code. Those that a description suffices for are in described/shipped. */
 export const CODED_FORMATS = [
@@ -17,6 +28,19 @@ export const CODED_FORMATS = [
   DHCP_LEASES,
   ROGUE_DHCP,
   EVE,
+  THREE_CX_CALLS,
+  PAM,
+  SUDO,
+  AUDITD,
+  AUDIT_LOG,
+  WINDOWS_JSON,
+  WINDOWS_XML,
+  ZEEK_JSON,
+  ZEEK_TSV,
+  ACCESS_LOG,
+  ACCESS_FILE,
+  WAZUH,
+  CROWDSEC,
 ] as const satisfies readonly LineFormat[];
 
 const CODED: readonly LineFormat[] = CODED_FORMATS;

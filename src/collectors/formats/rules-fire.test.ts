@@ -1,24 +1,10 @@
 import { describe, expect, test } from "vitest";
-import type { JsonValue } from "../../model/event.ts";
-import { CONTEXT, eventsOf, NOW } from "./context.fixture.ts";
-import { readEve } from "./eve/eve.ts";
-import { readLine } from "./read-line.ts";
+import { NOW } from "./context.fixture.ts";
 import type { ParsedEvent } from "./reading.ts";
-import { fired, found, titles } from "./rules-fire.fixture.ts";
+import { body, clock, eve, fired, found, line, times, titles } from "./rules-fire.fixture.ts";
 import { CEF_CONFIG, EVE_RECORDS } from "./samples.fixture.ts";
-import { OpenEvents } from "./unifi/open-events.ts";
-import { readBody, type BodyName } from "./unifi/webhooks.ts";
 
 // Field names and types are right only if the built-in rules match real lines.
-
-const times = <Made>(count: number, make: (index: number) => Made): Made[] =>
-  Array.from({ length: count }, (_, i) => make(i));
-const line = (text: string) => eventsOf(readLine(text, CONTEXT));
-const body = (name: BodyName, value: JsonValue, open = new OpenEvents()) =>
-  eventsOf(readBody(name, value, CONTEXT, open));
-const eve = (record: unknown) => eventsOf(readEve(JSON.stringify(record), CONTEXT));
-const clock = (index: number) =>
-  `Nov 15 19:${String(10 + Math.floor(index / 60)).padStart(2, "0")}:${String(index % 60).padStart(2, "0")}`;
 
 describe("built-in rules match events of devices", () => {
   test.each<[string, () => readonly ParsedEvent[]]>([

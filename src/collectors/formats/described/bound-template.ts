@@ -1,5 +1,5 @@
 import type { FieldList } from "../field-list.ts";
-import { kindOfName, targetField, type TargetField } from "./field-values.ts";
+import { kindOfName, putValue, targetField, type TargetField } from "./field-values.ts";
 import type { DeviceValues } from "./scan-values.ts";
 import { Template } from "./template.ts";
 
@@ -18,7 +18,8 @@ export class BoundTemplate {
   readonly #isValueOnly: readonly boolean[];
   readonly #captured: string[] = [];
   readonly #converted: ReturnType<TargetField["convert"]>[] = [];
-
+  /** Where the converted values are put. */
+  readonly #slots: TargetField["slot"][] = [];
   readonly #isAbsent: (value: string) => boolean;
 
   constructor(source: string, { isAbsent, isRenamed }: TemplateValues) {
@@ -35,25 +36,32 @@ export class BoundTemplate {
     if (end < 0) return -1;
     for (let index = 0; index < this.#names.length; index++) {
       if (this.#names[index] === "") continue;
-      const { convert, otherSlot } = this.#targets[index]!;
+      this.#converted[index] = undefined;
       const value = this.#captured[index]!;
-      const converted = this.#isAbsent(value) ? undefined : convert(value);
-      if (converted === undefined && otherSlot === undefined && !this.#isAbsent(value)) return -1;
-      this.#converted[index] = converted;
+      if (this.#isAbsent(value)) continue;
+      const { slot, convert, other, isOptional } = this.#targets[index]!;
+      const converted = convert(value);
+      if (converted !== undefined || other === undefined) {
+        if (converted === undefined && !isOptional) return -1;
+        this.#converted[index] = converted;
+        this.#slots[index] = slot;
+      } else {
+        this.#converted[index] = other.convert(value);
+        this.#slots[index] = other.slot;
+        if (this.#converted[index] === undefined) return -1;
+      }
     }
     for (let index = 0; index < this.#names.length; index++) {
       const name = this.#names[index]!;
       if (name === "") continue;
       const value = this.#captured[index]!;
       values.set(name, value);
-      if (this.#isValueOnly[index]) continue;
-      const { slot, otherSlot } = this.#targets[index]!;
       const converted = this.#converted[index];
-      if (converted !== undefined) {
-        if (!fields.has(slot)) fields.add(slot, converted);
-      } else if (otherSlot !== undefined && !this.#isAbsent(value) && !fields.has(otherSlot)) {
-        fields.add(otherSlot, value);
-      }
+      if (converted === undefined || this.#isValueOnly[index]) continue;
+      const slot = this.#slots[index]!;
+      if (!fields.has(slot)) fields.add(slot, converted);
+      const { port } = this.#targets[index]!;
+      if (port !== undefined) putValue(fields, port, value);
     }
     return end;
   }

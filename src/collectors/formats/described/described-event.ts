@@ -4,7 +4,7 @@ import { integerOf, typeOf } from "../device-values.ts";
 import type { FieldList } from "../field-list.ts";
 import { BoundTemplate, firstMatch, type TemplateValues } from "./bound-template.ts";
 import type { EventDescription } from "./description.ts";
-import { targetField, type TargetField } from "./field-values.ts";
+import { setValue, targetField, type TargetField } from "./field-values.ts";
 import type { DeviceValues } from "./scan-values.ts";
 import { valueTester } from "./value-tester.ts";
 
@@ -61,12 +61,10 @@ export class DescribedEvent {
 
   /** Constants take the place of what the device says. */
   putConstants(valueOf: ValueOf, fields: FieldList): void {
-    for (const [{ slot, convert, otherSlot }, textOf] of this.#constants) {
+    for (const [target, textOf] of this.#constants) {
       const text = textOf(valueOf);
-      if (text === undefined) continue;
-      const value = typeof text === "boolean" ? text : convert(text);
-      if (value !== undefined) fields.set(slot, value);
-      else if (otherSlot !== undefined) fields.set(otherSlot, text);
+      if (typeof text === "boolean") fields.set(target.slot, text);
+      else if (text !== undefined) setValue(fields, target, text);
     }
   }
 

@@ -11,6 +11,7 @@ import {
   textOf,
 } from "../device-values.ts";
 import { makeFieldSlot, type FieldList, type LineFieldSlot } from "../field-list.ts";
+import { peerOf, sipUserOf } from "./peer-values.ts";
 import type { FieldKind } from "./template.ts";
 
 // Puts a device's value under one of our field names, in the type of that name.
@@ -20,6 +21,15 @@ const ENDS: Readonly<Record<string, readonly [FieldNameKey, FieldNameKey]>> = {
   src: ["src_ip", "src_host"],
   dst: ["dst_ip", "dst_host"],
 };
+
+/** Names for an address with an optional port: `192.0.2.1:5060`, `[2001:db8::1]:5060`, `2001:db8::1`. */
+const PEERS: Readonly<Record<string, readonly [FieldNameKey, FieldNameKey, FieldNameKey]>> = {
+  src_peer: ["src_ip", "src_host", "src_port"],
+  dst_peer: ["dst_ip", "dst_host", "dst_port"],
+};
+
+/** Names for the user of a SIP address: `"Ann" <sip:101@pbx.example>` is `101`. */
+const SIP_USERS: Readonly<Record<string, FieldNameKey>> = { sip_user: "user", sip_from: "from", sip_to: "to" };
 
 /** Undefined if the value does not fit the field. */
 type Convert = (value: string) => string | number | boolean | string[] | undefined;
@@ -83,12 +93,19 @@ function converterOf(name: FieldNameKey): Convert {
   }
 }
 
-/** Where a value is put, and how. */
-export interface TargetField {
+interface ConvertedField {
   readonly slot: LineFieldSlot;
   readonly convert: Convert;
-  /** For a name that stands for two: for any text that is not an address. */
-  readonly otherSlot: LineFieldSlot | undefined;
+}
+
+/** Where a value is put, and how. */
+export interface TargetField extends ConvertedField {
+  /** For a name that stands for two: for a value that does not fit the first. */
+  readonly other?: ConvertedField;
+  /** For what may follow in the same value. */
+  readonly port?: ConvertedField;
+  /** True if a line with a value that does not fit is still of this kind. */
+  readonly isOptional?: boolean;
 }
 
 /** A name is the same slot for all descriptions; the names that devices choose are not kept here. */
@@ -104,37 +121,67 @@ const asItIs: Convert = (value) => (value === "" ? undefined : value);
 
 /** `words`: our words for words of the device. */
 export function targetField(name: string, words?: Readonly<Record<string, string>>): TargetField {
-  const ends = ENDS[name];
-  const plain = ends === undefined ? (isFieldName(name) ? converterOf(name) : asItIs) : addressOf;
-  const known = words && new Map(Object.entries(words));
-  return {
-    slot: slotOf(ends?.[0] ?? name),
-    otherSlot: ends && slotOf(ends[1]),
-    convert: known === undefined ? plain : (value) => plain(known.get(value) ?? value),
-  };
+  const target = plainTarget(name);
+  if (words === undefined) return target;
+  const known = new Map(Object.entries(words));
+  return { ...target, convert: (value) => target.convert(known.get(value) ?? value) };
+}
+
+const ownEntry = <Entry>(table: Readonly<Record<string, Entry>>, name: string): Entry | undefined =>
+  Object.hasOwn(table, name) ? table[name] : undefined;
+
+function plainTarget(name: string): TargetField {
+  const ends = ownEntry(ENDS, name);
+  if (ends !== undefined) {
+    return { slot: slotOf(ends[0]), convert: addressOf, other: { slot: slotOf(ends[1]), convert: asItIs } };
+  }
+  const peer = ownEntry(PEERS, name);
+  if (peer !== undefined) {
+    const [ip, host, port] = peer;
+    return {
+      slot: slotOf(ip),
+      convert: (value) => peerOf(value).ip,
+      other: { slot: slotOf(host), convert: (value) => peerOf(value).host },
+      port: { slot: slotOf(port), convert: (value) => peerOf(value).port },
+    };
+  }
+  const sipUser = ownEntry(SIP_USERS, name);
+  if (sipUser !== undefined) return { slot: slotOf(sipUser), convert: sipUserOf, isOptional: true };
+  return { slot: slotOf(name), convert: isFieldName(name) ? converterOf(name) : asItIs };
 }
 
 /** The field of a name that the device chose. */
 export const ownField = (name: string): TargetField => ({
   slot: SLOTS.get(name) ?? makeFieldSlot(name),
-  otherSlot: undefined,
   convert: asItIs,
 });
 
+/** Puts a value in place of one that is there, unless it does not fit the type of its name. */
+export function setValue(fields: FieldList, { slot, convert, other, port }: TargetField, value: string): void {
+  const converted = convert(value);
+  if (converted !== undefined) fields.set(slot, converted);
+  else if (other !== undefined) setValue(fields, other, value);
+  if (port !== undefined) setValue(fields, port, value);
+}
+
 /** Puts a value, unless it does not fit the type of its name. A value that is there stays. */
-export function putValue(fields: FieldList, { slot, convert, otherSlot }: TargetField, value: string): void {
+export function putValue(fields: FieldList, target: TargetField, value: string): void {
+  const { slot, convert, other, port } = target;
   const converted = convert(value);
   if (converted !== undefined) {
     if (!fields.has(slot)) fields.add(slot, converted);
-  } else if (otherSlot !== undefined && value !== "" && !fields.has(otherSlot)) fields.add(otherSlot, value);
+  } else if (other !== undefined) putValue(fields, other, value);
+  if (port !== undefined) putValue(fields, port, value);
 }
 
-function isFieldName(name: string): name is FieldNameKey {
+export function isFieldName(name: string): name is FieldNameKey {
   return Object.hasOwn(FIELD_NAMES, name);
 }
 
-/** Names that a description may give to a value: ours, and those that stand for two of ours. */
-export const isTargetName = (name: string) => isFieldName(name) || Object.hasOwn(ENDS, name);
+const TARGET_NAMES: ReadonlySet<string> = new Set([FIELD_NAMES, ENDS, PEERS, SIP_USERS].flatMap(Object.keys));
+
+/** Names that a description may give to a value: ours, and those whose values become ours. */
+export const isTargetName = (name: string) => TARGET_NAMES.has(name);
 
 /** How far a field of a template reaches if it does not say. */
 export function kindOfName(name: string): FieldKind {

@@ -39,6 +39,8 @@ describe("a template", () => {
       "a, 02:00:00:00:00:01, b, 02:00:00:00:00:02, 192.0.2.1",
       { user: "a, 02:00:00:00:00:01, b", src_mac: "02:00:00:00:00:02", src_ip: "192.0.2.1" },
     ],
+    ["for {user:greedy} from {src_ip}", "for  from 192.0.2.1", { user: "", src_ip: "192.0.2.1" }],
+    ["'{user:sole}' at {src_ip}", "'a b' at 192.0.2.1", { user: "a b", src_ip: "192.0.2.1" }],
     ["for {user:text} from {src_ip}", "for a b from 192.0.2.1", { user: "a b", src_ip: "192.0.2.1" }],
     ["says: {message:rest}", "says: all of it", { message: "all of it" }],
     ["\\{{user}\\}", "{ann}", { user: "ann" }],
@@ -52,6 +54,7 @@ describe("a template", () => {
     ["Ban {src_ip}", "Unban 192.0.2.1"],
     ["for {user} from {src_ip}", "for a b from 192.0.2.1"],
     ["port {src_port} ssh2", "port x ssh2"],
+    ["'{user:sole}' at {src_ip} ({call:rest}", "'a' at 192.0.2.1 (b' at 203.0.113.9 (c"],
     ["user {user:quoted}", 'user "never closed'],
   ])("%j does not read %j", (source, message) => {
     expect(fields(source, message)).toBeUndefined();

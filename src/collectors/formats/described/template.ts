@@ -7,7 +7,8 @@ import { unreachable } from "../../../lib/unreachable.ts";
 export const FIELD_KINDS = {
   word: "up to the text that follows; contains no blank",
   text: "up to the first occurrence of the text that follows",
-  greedy: "up to the last occurrence of the text that follows: for names that strangers choose",
+  greedy: "up to the last occurrence of the text that follows, possibly nothing: for names that strangers choose",
+  sole: "up to the only occurrence of the text that follows: for names of strangers on both sides of it",
   rest: "up to the end of the message",
   quoted: "in double quotes, which are removed; a backslash escapes a quote",
   integer: "digits",
@@ -51,6 +52,7 @@ export type KindOfName = (name: string) => FieldKind;
 
 const FIELD = /\{([a-z0-9_.]{0,64})(?::([a-z]{1,16}))?\}/g;
 const PARTS_MAX = 64;
+const MAY_BE_EMPTY: ReadonlySet<FieldKind> = new Set(["rest", "text", "greedy", "sole"]);
 /** Ends of greedy fields that are tried in one match. */
 const GREEDY_TRIES_MAX = 16;
 /** Each is searched from the end of the message, so the time is linear in the message only if they are few. */
@@ -96,7 +98,7 @@ export class Template {
       const { field, next } = this.#parts[index]!;
       if (field.kind === "greedy" && next !== "") return this.#matchGreedy(index, message, at, values);
       const end = endOfField(message, at, field.kind, next);
-      if (end < at || (end === at && field.kind !== "rest" && field.kind !== "text")) return -1;
+      if (end < at || (end === at && !MAY_BE_EMPTY.has(field.kind))) return -1;
       values[index] = field.kind === "quoted" ? unquoted(message, at, end) : message.slice(at, end);
       if (next !== "" && !message.startsWith(next, end)) return -1;
       at = end + next.length;
@@ -108,12 +110,13 @@ export class Template {
   #matchGreedy(index: number, message: string, at: number, values: string[]): number {
     const { next } = this.#parts[index]!;
     let end = message.lastIndexOf(next);
-    for (; end > at && this.#triesLeft > 0; this.#triesLeft--) {
+    for (; end >= at && this.#triesLeft > 0; this.#triesLeft--) {
       const matched = this.#matchParts(index + 1, message, end + next.length, values);
       if (matched >= 0) {
         values[index] = message.slice(at, end);
         return matched;
       }
+      if (end === at) return -1;
       end = message.lastIndexOf(next, end - 1);
     }
     return -1;
@@ -129,7 +132,7 @@ export class Template {
     for (const { field, next } of this.#parts) {
       const end = endOfField(message, at, field.kind, next);
       const name = `{${field.name}:${field.kind}}`;
-      if (end < at || (end === at && field.kind !== "rest" && field.kind !== "text")) {
+      if (end < at || (end === at && !MAY_BE_EMPTY.has(field.kind))) {
         const wanted = next === "" ? "" : `, then ${JSON.stringify(next)}`;
         return {
           reached: at - start,
@@ -191,6 +194,10 @@ function endOfField(message: string, at: number, kind: FieldKind, next: string):
       return message.length;
     case "greedy":
       return next === "" ? message.length : message.lastIndexOf(next);
+    case "sole": {
+      const end = next === "" ? message.length : message.indexOf(next, at);
+      return next === "" || end === message.lastIndexOf(next) ? end : -1;
+    }
     case "text":
       return next === "" ? message.length : message.indexOf(next, at);
     case "word":
@@ -212,11 +219,11 @@ function endOfDigits(message: string, start: number): number {
 }
 
 function endOfWord(message: string, start: number, next: string): number {
-  let blank = start;
-  while (blank < message.length && !isBlank(message.charCodeAt(blank))) blank++;
-  if (next === "") return blank;
-  const end = message.indexOf(next, start);
-  return end > blank ? -1 : end;
+  const end = next === "" ? message.length : message.indexOf(next, start);
+  for (let at = start; at < end; at++) {
+    if (isBlank(message.charCodeAt(at))) return next === "" ? at : -1;
+  }
+  return end;
 }
 
 /** A port may follow an address behind a colon, which is also part of an IPv6 address. */
