@@ -20,6 +20,7 @@ import { Hostnames } from "./enrichment/hostnames.ts";
 import { openExportRunner } from "./exports/export-runner.ts";
 import { SharedExports } from "./exports/shared-exports.ts";
 import { openLineReceiver, type LineReceiverSettings } from "./collectors/lines/line-receiver.ts";
+import { openTaughtFormats } from "./collectors/formats/described/taught-formats.ts";
 import { PostCollector } from "./collectors/http/post-collector.ts";
 import { openFlowPipeline, refuseNewerFlowFiles, type FlowPipelineSettings } from "./flows/flow-pipeline.ts";
 import { enableExactJson } from "./lib/exact-json.ts";
@@ -244,6 +245,8 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
         raise: (summaries) => intake.storeInternal(summaries),
       }),
     );
+    const { formatsDir } = settings.collectors;
+    const lineFormats = opens("line formats", await openTaughtFormats({ folder: formatsDir, registry, log, now }));
     const lineReceiver = opens(
       "line receiver",
       await openLineReceiver({
@@ -251,15 +254,18 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
         dataDir,
         platform,
         timezone,
+        formats: lineFormats.formats.descriptions,
         registry,
         log,
         collect: (...drafts) => intake.collect(...drafts),
         addFlows: (...records) => flows.add(...records),
       }),
     );
+    lineFormats.listen(({ descriptions }) => lineReceiver.useFormats(descriptions));
     const posts = new PostCollector({
       platform,
       timezone,
+      formats: () => lineFormats.formats,
       keepsUnparsed: settings.collectors.unparsed,
       lineBytesMax: settings.collectors.lineBytesMax,
       itemBytesMax: settings.bodyLimits.submitBytes,
@@ -274,6 +280,7 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
       flows: await flows.status(),
       lines: await lineReceiver.status(),
       posts: posts.status(),
+      taught: lineFormats.status,
     });
 
     const parts = {

@@ -131,4 +131,5 @@ export const SENTENCES: Readonly<Record<string, string>> = {
   backup_failed: "The backup of {job} failed[: {reason}]",
   temperature_high: "{celsius} °C in {zone}",
   unparsed: "{line|message}",
+  log_line: "{message|line}",
 };

@@ -1,4 +1,7 @@
 import { createSocket, type Socket } from "node:dgram";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
 import { openTestServer, type TestServer } from "../../test/api-server.ts";
@@ -156,6 +159,19 @@ test("a sender has its rate, and its last line with how it was understood", asyn
   expect(kettle.text).toContain("kettle · boils");
   expect(history.reduce((sum: number, count: number) => sum + count)).toBe(3);
 
+  await say("<13>Nov 15 10:00:00 gate shop[7]: sold 4, password=hunter2");
+  const { unparsed, unparsed_samples: samples, summary } = await senderWithLast("sold 4");
+  expect(unparsed).toBe(2);
+  expect(summary).toContain("no format understood 2 of 4");
+  expect(samples).toMatchObject([
+    { program: "shop", lines: 1, text: "<13>Nov 15 10:00:00 gate shop[7]: sold 4, password=(hidden)" },
+    { program: null, lines: 1 },
+  ]);
+  expect((await collectors()).collected.unparsed).toBe(2);
+  expect((await server.call("POST", "/v1/collect/syslog", { body: ["a kettle boils"] })).status).toBe(200);
+  const posts = (await collectors()).webhooks.find(({ name }: any) => name === "syslog");
+  expect(posts).toMatchObject({ unparsed: 1, unparsed_samples: [{ text: "a kettle boils" }] });
+
   await send(port, Buffer.alloc(64, 0x01));
   const refused = await senderWithLast("····");
   expect(refused.last_line).toMatchObject({
@@ -164,6 +180,56 @@ test("a sender has its rate, and its last line with how it was understood", asyn
     type: null,
     message: "a message is not text",
   });
+});
+
+test("formats of a folder read lines of every collector, and are reloaded; their faults have file and line", async () => {
+  const formatsDir = mkdtempSync(join(tmpdir(), "tocsin-formats-"));
+  const teach = (type: string) =>
+    writeFileSync(
+      join(formatsDir, "kettle.yaml"),
+      `format: kettle
+about: kettles
+match: { begins: "a kettle " }
+events: [{ pattern: "a kettle {message:rest}", type: ${type}, severity: low }]
+tests: [{ line: a kettle boils, type: ${type} }]
+`,
+    );
+  teach("kettle_boiled");
+  const loaded = loadSettings({ environment: {}, workingFolder: "/" });
+  if ("faults" in loaded) throw new Error("the defaults have faults");
+  const settings = { ...loaded.settings.collectors, addresses: ["127.0.0.1"], formatsDir };
+  server = await openTestServer({ settings: { syslogPort: 0, collectors: settings } });
+  const { port } = (await collectors()).listeners.find(({ transport }: any) => transport === "udp");
+  const typeOf = async (line: string) => {
+    await send(port, Buffer.from(line));
+    return (await senderWithLast(line)).last_line.type;
+  };
+  expect(await typeOf("a kettle boils")).toBe("kettle_boiled");
+  const taught = async () => (await collectors()).taught_formats;
+  expect(await taught()).toMatchObject({
+    folder: formatsDir,
+    formats: [{ name: "kettle", file: "kettle.yaml", line: 1, kept: false, replaces_shipped: false, lines: 1 }],
+    faults: [],
+  });
+
+  const posted = { body: ["a kettle whistles"] };
+  const typesStored = async () => {
+    const { body } = await server.call("GET", "/v1/events");
+    return body.data.map(({ type }: any) => type);
+  };
+  teach("kettle_hot");
+  for (let index = 0; (await typeOf(`a kettle ${index}`)) !== "kettle_hot"; index++) await sleep(50);
+  expect((await server.call("POST", "/v1/collect/syslog", posted)).status).toBe(200);
+  expect((await typesStored())[0]).toBe("kettle_hot");
+
+  teach("Kettle Hot");
+  while ((await taught()).faults.length === 0) await sleep(50);
+  expect((await taught()).formats).toMatchObject([{ name: "kettle", kept: true }]);
+  expect((await taught()).faults).toMatchObject([
+    { kind: "refused", file: "kettle.yaml", line: 4, path: "events[0].type" },
+  ]);
+  expect(await typeOf("a kettle cools")).toBe("kettle_hot");
+  rmSync(formatsDir, { recursive: true, force: true });
 });
 
 test("a webhook has its rate, and its last item with secrets redacted", async () => {

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { DROP_REASONS, EXPORTER_STATES, type CollectorsStatus } from "../collectors/flows/flow-status.ts";
 import type { LastLine, LineReceiverStatus, LastRefusal, PostStatus } from "../collectors/lines/line-status.ts";
+import type { UnparsedSample } from "../collectors/lines/unparsed-samples.ts";
 import {
   FILE_STATES,
   LINE_COLLECTORS,
@@ -10,6 +11,7 @@ import {
   CollectTally,
 } from "../collectors/lines/line-status.ts";
 import { REFUSAL_REASONS } from "../collectors/formats/reading.ts";
+import { TAUGHT_FAULT_KINDS, type TaughtStatus } from "../collectors/formats/taught-status.ts";
 import { HISTORY_MINUTES, type RateStatus } from "../lib/minute-counts.ts";
 import { formatTime } from "../lib/time.ts";
 import { endpoint, type Endpoint } from "./endpoint.ts";
@@ -75,6 +77,10 @@ const countsShape = {
   events: counter,
   flows: counter,
   nothing: counter.describe("items that were understood and contain nothing new"),
+  unparsed: counter.describe("lines that no format understood, whether they are kept or not"),
+  generic: counter.describe(
+    "lines of unknown programs that are JSON, pairs or CSV: their fields were read by common names",
+  ),
   refused: z
     .object(Object.fromEntries(REFUSAL_REASONS.map((reason) => [reason, counter])))
     .describe("input that did not become events, by reason"),
@@ -103,6 +109,19 @@ const lastLineSchema = z
   .nullable()
   .describe("the last input and how it was understood");
 
+const unparsedSamplesSchema = z
+  .array(
+    z.object({
+      text: z.string().describe("the start of the newest such line: control characters replaced, secrets redacted"),
+      program: z.string().nullable().describe("program that wrote it; null: the line names none"),
+      at: timeSchema,
+      lines: counter.describe("lines that begin alike"),
+    }),
+  )
+  .describe(
+    "kinds of lines that no format understood, at most 5, the most frequent first; a format of your own can read them",
+  );
+
 const senderSchema = z
   .object({
     address: z.string().describe("`others` stands for the senders past the limit"),
@@ -117,9 +136,47 @@ const senderSchema = z
     first_seen: timeSchema,
     last_seen: timeSchema,
     last_line: lastLineSchema,
+    unparsed_samples: unparsedSamplesSchema,
     last_refusal: lastRefusalSchema,
   })
   .meta({ id: "LineSender" });
+
+const taughtSchema = z
+  .object({
+    folder: z.string().nullable().describe("collectors.formats_dir; null: off"),
+    formats: z
+      .array(
+        z.object({
+          name: z.string(),
+          about: z.string(),
+          file: z.string(),
+          line: z.int(),
+          loaded_at: timeSchema,
+          kept: z.boolean().describe("true: the file has changed since and has faults; this is its last good version"),
+          replaces_shipped: z
+            .boolean()
+            .describe("true: it is in use instead of the format of this name that is shipped"),
+          lines: counter.describe("lines that it has read since the start, over syslog"),
+        }),
+      )
+      .describe("formats in use, in the order in which they are tried"),
+    faults: z
+      .array(
+        z.object({
+          kind: z
+            .enum(TAUGHT_FAULT_KINDS)
+            .describe(
+              "refused: not in use as written; test: a test in the file fails; overlap: it reads lines of another format",
+            ),
+          file: z.string().describe("empty: the folder"),
+          line: z.int(),
+          path: z.string().describe("the field; empty: the whole file"),
+          message: z.string(),
+        }),
+      )
+      .describe("at most 100"),
+  })
+  .meta({ id: "TaughtFormats" });
 
 const collectorsSchema = z
   .object({
@@ -170,6 +227,7 @@ const collectorsSchema = z
         ...rateShape,
         last_seen: timeSchema.nullable(),
         last_line: lastLineSchema,
+        unparsed_samples: unparsedSamplesSchema,
         last_refusal: lastRefusalSchema,
       }),
     ),
@@ -184,6 +242,7 @@ const collectorsSchema = z
       })
       .nullable()
       .describe("the tailed file; null: none"),
+    taught_formats: taughtSchema,
   })
   .meta({ id: "Collectors" });
 
@@ -191,6 +250,7 @@ export interface CollectorStatuses {
   readonly flows: CollectorsStatus;
   readonly lines: LineReceiverStatus;
   readonly posts: readonly PostStatus[];
+  readonly taught: TaughtStatus;
 }
 
 export type GetCollectorStatuses = () => Promise<CollectorStatuses>;
@@ -228,8 +288,28 @@ function lastLineView(line: LastLine | null): z.input<typeof lastLineSchema> {
   return { text, at: formatTime(atMs), outcome, format, type, message };
 }
 
-function collectorsView({ flows, lines, posts }: CollectorStatuses): z.input<typeof collectorsSchema> {
-  return { ...flowsView(flows, lines), ...linesView(lines, posts) };
+const samplesView = (samples: readonly UnparsedSample[]) =>
+  samples.map(({ text, program, atMs, lines }) => ({ text, program, at: formatTime(atMs), lines }));
+
+function collectorsView({ flows, lines, posts, taught }: CollectorStatuses): z.input<typeof collectorsSchema> {
+  return { ...flowsView(flows, lines), ...linesView(lines, posts), taught_formats: taughtView(taught, lines) };
+}
+
+function taughtView(
+  { folder, formats, faults }: TaughtStatus,
+  lines: LineReceiverStatus,
+): z.input<typeof taughtSchema> {
+  return {
+    folder,
+    formats: formats.map(({ readAtMs, isKept, replacesShipped, ...format }) => ({
+      ...format,
+      loaded_at: formatTime(readAtMs),
+      kept: isKept,
+      replaces_shipped: replacesShipped,
+      lines: lines.formats[format.name] ?? 0,
+    })),
+    faults: [...faults],
+  };
 }
 
 function linesView({ senders, total, file }: LineReceiverStatus, posts: readonly PostStatus[]) {
@@ -237,19 +317,21 @@ function linesView({ senders, total, file }: LineReceiverStatus, posts: readonly
   for (const counts of [total, ...posts]) collected.add(counts);
   return {
     collected: collected.counts(),
-    senders: senders.map(({ firstSeenMs, lastSeenMs, lastRefusal, lastLine, rate, ...sender }) => ({
+    senders: senders.map(({ firstSeenMs, lastSeenMs, lastRefusal, lastLine, unparsedSamples, rate, ...sender }) => ({
       ...sender,
       ...rateView(rate),
       last_line: lastLineView(lastLine),
+      unparsed_samples: samplesView(unparsedSamples),
       refused: { ...sender.refused },
       first_seen: formatTime(firstSeenMs),
       last_seen: formatTime(lastSeenMs),
       last_refusal: refusalOrNull(lastRefusal),
     })),
-    webhooks: posts.map(({ lastSeenMs, lastRefusal, lastLine, rate, ...post }) => ({
+    webhooks: posts.map(({ lastSeenMs, lastRefusal, lastLine, unparsedSamples, rate, ...post }) => ({
       ...post,
       ...rateView(rate),
       last_line: lastLineView(lastLine),
+      unparsed_samples: samplesView(unparsedSamples),
       refused: { ...post.refused },
       last_seen: timeOrNull(lastSeenMs),
       last_refusal: refusalOrNull(lastRefusal),

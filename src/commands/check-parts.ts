@@ -4,6 +4,8 @@ import { once } from "node:events";
 import { accessSync, constants, existsSync, lstatSync, statfsSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { Registry } from "prom-client";
+import { openTaughtFormats } from "../collectors/formats/described/taught-formats.ts";
+import { describeTaughtFault } from "../collectors/formats/taught-status.ts";
 import { socketPathFault } from "../collectors/lines/unix-socket.ts";
 import { readTlsFiles, TlsFailure } from "../collectors/lines/tls-files.ts";
 import { openSearchOf, postgresOf, type Settings } from "../config/settings.ts";
@@ -32,6 +34,7 @@ export async function partFaults(settings: Settings): Promise<PartFault[]> {
     postgresFaults(settings),
     openSearchFaults(settings),
     eveFaults(settings),
+    formatFaults(settings),
     enrichmentFaults(settings),
     channelFaults(settings),
   ]);
@@ -148,6 +151,14 @@ function eveFaults({ eveSocket, eveFile }: Settings): PartFault[] {
   return faults;
 }
 
+async function formatFaults({ collectors: { formatsDir } }: Settings): Promise<PartFault[]> {
+  if (formatsDir === null) return [];
+  const formats = await openTaughtFormats({ folder: formatsDir, ...silentSurroundings() });
+  await formats.close();
+  const faults = formats.status.faults.filter(({ kind }) => kind === "refused");
+  return faults.map((fault) => ({ path: "collectors.formats_dir", message: describeTaughtFault(fault) }));
+}
+
 function folderFault(folder: string): string | undefined {
   if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return `there is no folder ${folder}`;
   return accessFault(folder, constants.W_OK | constants.X_OK, "written");
@@ -176,8 +187,10 @@ function openSearchFaults(settings: Settings): PartFault[] {
   return faults.map(({ setting, fault }) => ({ path: setting, message: fault }));
 }
 
+const silentSurroundings = () => ({ registry: new Registry(), log: createLog({ level: "silent" }), now: Date.now });
+
 async function enrichmentFaults({ enrichment, dataDir }: Settings): Promise<PartFault[]> {
-  const surroundings = { registry: new Registry(), log: createLog({ level: "silent" }), now: Date.now };
+  const surroundings = silentSurroundings();
   const faults: PartFault[] = [];
   if (enrichment.geoFile !== null) {
     const { fault } = (await openGeo({ file: enrichment.geoFile, ...surroundings })).status;

@@ -1,8 +1,12 @@
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { buffer } from "node:stream/consumers";
-import { Option, type Command } from "commander";
+import type { Command } from "commander";
+import { Registry } from "prom-client";
 import { parseSent } from "../lib/exact-json.ts";
 import { INPUT_FORMATS, readInput, type InputFormat } from "../collectors/formats/detect-format.ts";
+import { CsvTables } from "../collectors/formats/generic/csv-tables.ts";
+import type { LineFormats } from "../collectors/formats/line-formats.ts";
 import { splitLines } from "../collectors/lines/file-bytes.ts";
 import { withoutLineEnd } from "../collectors/lines/framing.ts";
 import type { ParsedEvent, Reading } from "../collectors/formats/reading.ts";
@@ -13,7 +17,11 @@ import { unreachable } from "../lib/unreachable.ts";
 import { AHEAD_MS_MAX, clockBounds } from "../model/clock.ts";
 import { classOfType, sourceName, type JsonValue } from "../model/event.ts";
 import { FIELD_NAMES } from "../model/field-names.ts";
-import { CommandFailure, EXIT_FAILED } from "./command-failure.ts";
+import { describeTaughtFault } from "../collectors/formats/taught-status.ts";
+import { createLog } from "../lib/log.ts";
+import { nearestName } from "../lib/nearest.ts";
+import { CommandFailure, EXIT_FAILED, EXIT_WRONG_USE } from "./command-failure.ts";
+import { readFormatFiles, type ReadFormatFiles } from "./format-files.ts";
 import { addSettingFlags, countOf, requireSettings } from "./setting-flags.ts";
 import { formatTable, plain, print, printJson } from "./terminal.ts";
 
@@ -24,9 +32,13 @@ Examples:
   tocsin parse gateway.log
   tocsin parse --format access events.ndjson
   tail -n 20 /var/log/suricata/eve.json | tocsin parse --format eve -
+  tocsin parse --format acme.yaml sample.log
   tocsin parse gateway.log --json | head -1
 
-Exit codes: 0 all lines were parsed or kept, ${EXIT_FAILED} some were refused.`;
+With a YAML file as the format, each line is shown with everything that the file reads from it, or with why it reads nothing.
+docs/devices/own-formats.md explains such files; tocsin formats test runs the tests in them.
+
+Exit codes: 0 all lines were parsed or kept, ${EXIT_FAILED} some were refused, or the YAML file has faults.`;
 
 /** Limit of table rows; --json has none. */
 const ROWS_MAX = 1000;
@@ -53,25 +65,49 @@ export function addParse(program: Command): void {
     .command("parse")
     .argument("<file>", "lines of syslog or EVE, or bodies of webhooks as JSON; - reads standard input")
     .description("show the events that lines of a device become")
-    .addOption(new Option("--format <format>", "format of the input").choices(INPUT_FORMATS).default("auto"))
+    .option(
+      "--format <format>",
+      `format of the input (${INPUT_FORMATS.join(", ")}), or a YAML file that teaches one`,
+      "auto" satisfies InputFormat,
+    )
     .option("--json", "one JSON object per line");
-  addSettingFlags(command, ["platform", "timezone", "retention.events_days", ...LIMITS])
+  addSettingFlags(command, ["platform", "timezone", "retention.events_days", "collectors.formats_dir", ...LIMITS])
     .addHelpText("after", HELP)
-    .action(async (file: string, { format, json }: { format: InputFormat; json?: true }) => {
+    .action(async (file: string, { format: named, json }: { format: string; json?: true }) => {
       const { settings } = requireSettings(command);
       const { platform, timezone } = settings;
-      const context = { nowMs: Date.now(), sender: "", timezone };
+      const context = { nowMs: Date.now(), sender: "", timezone, tables: new CsvTables() };
       const site = { platform, nowMs: context.nowMs, retentionDays: settings.retention.eventsDays };
       const open = new OpenEvents();
       const { lineBytesMax, unparsed: keepsUnparsed } = settings.collectors;
-      const limits = { lineBytesMax, bodyBytesMax: settings.bodyLimits.submitBytes, keepsUnparsed };
+      const taught = await taughtBy(named);
+      const format = taught === undefined ? (named as InputFormat) : "syslog";
+      const formats = taught?.formats ?? (await siteFormats(settings.collectors.formatsDir));
+      const options = {
+        formats,
+        lineBytesMax,
+        bodyBytesMax: settings.bodyLimits.submitBytes,
+        keepsUnparsed,
+      };
       const read = things(await readBytes(file)).map(({ place, bytes }) => ({
         place,
-        reading: readInput(format, bytes, limits, context, open),
+        bytes,
+        reading: readInput(format, bytes, options, context, open),
       }));
       if (read.some(({ reading }) => reading.kind === "refused")) process.exitCode = EXIT_FAILED;
       if (json) {
         for (const { place, reading } of read) printJson({ line: place, ...viewOf(reading, site) });
+        return;
+      }
+      if (taught !== undefined) {
+        const { describeTaughtLines } = await import("./taught-lines.ts");
+        const lines = read.map(({ place, bytes, reading }) => ({
+          place,
+          text: bytes.toString("utf8"),
+          reading,
+          events: reading.kind === "events" ? reading.events.map((event) => eventView(event, site)) : [],
+        }));
+        print(describeTaughtLines(lines, taught, context));
         return;
       }
       const rows = read.flatMap(({ place, reading }) => rowsOf(reading, site).map((row) => [String(place), ...row]));
@@ -80,6 +116,32 @@ export function addParse(program: Command): void {
       if (rows.length > ROWS_MAX) print(`and ${countOf(rows.length - ROWS_MAX, "more row")}; --json shows them all`);
       print(summaryOf(read.map(({ reading }) => reading)));
     });
+}
+
+/** The formats of a YAML file; undefined if the name is that of a format of ours. */
+async function taughtBy(named: string): Promise<ReadFormatFiles | undefined> {
+  if ((INPUT_FORMATS as readonly string[]).includes(named)) return undefined;
+  if (!existsSync(named)) {
+    const near = nearestName(named, INPUT_FORMATS);
+    const advice = near === undefined ? `Formats are ${INPUT_FORMATS.join(", ")}.` : `Did you mean ${near}?`;
+    throw new CommandFailure(`There is no format and no file ${named}. ${advice}`, EXIT_WRONG_USE);
+  }
+  const read = await readFormatFiles([named]);
+  if (read.faults.length === 0) return read;
+  const words = read.faults.map((fault) => `  ${describeTaughtFault(fault)}`).join("\n");
+  throw new CommandFailure(`${named} has ${countOf(read.faults.length, "fault")}:\n${words}`, EXIT_FAILED);
+}
+
+/** The formats that the service would use. */
+async function siteFormats(folder: string | null): Promise<LineFormats> {
+  const { openTaughtFormats } = await import("../collectors/formats/described/taught-formats.ts");
+  const log = createLog({ level: "silent" });
+  const taught = await openTaughtFormats({ folder, registry: new Registry(), log, now: Date.now });
+  await taught.close();
+  for (const fault of taught.status.faults) {
+    process.stderr.write(`collectors.formats_dir: ${plain(describeTaughtFault(fault))}\n`);
+  }
+  return taught.formats;
 }
 
 async function readBytes(file: string): Promise<Buffer> {
@@ -152,7 +214,8 @@ function eventView(event: ParsedEvent, { platform, nowMs, retentionDays }: Parse
 
 function viewOf(reading: Reading, site: ParseSite): object {
   if (reading.kind !== "events") return reading;
-  return { kind: "events", events: reading.events.map((event) => eventView(event, site)) };
+  const { format = null } = reading;
+  return { kind: "events", format, events: reading.events.map((event) => eventView(event, site)) };
 }
 
 function rowsOf(reading: Reading, site: ParseSite): string[][] {

@@ -5,6 +5,7 @@ import { addCheck } from "./check-command.ts";
 import { addDemo } from "./demo-command.ts";
 import { addDocs } from "./docs-command.ts";
 import { CommandFailure, EXIT_FAILED, EXIT_WRONG_USE } from "./command-failure.ts";
+import { addFormats } from "./formats-command.ts";
 import { addKeys } from "./keys-command.ts";
 import { addMigrate } from "./migrate-command.ts";
 import { addNotify } from "./notify-command.ts";
@@ -55,13 +56,14 @@ Examples:
   tocsin keys create --name me --scopes all         create a key
   tocsin rules import sigma/rules                   import Sigma rules
   tocsin parse gateway.log                          parse the lines of a device
+  tocsin parse --format acme.yaml sample.log        try a format of your own
   tocsin test-event syslog                          send a test event end to end
   tocsin check                                      check the configuration
 
 Exit codes: 0 done, ${EXIT_FAILED} could not be done, ${EXIT_WRONG_USE} the command line or the configuration is wrong.`,
     );
   // Added last: subcommands inherit the settings above.
-  const work = [addServe, addKeys, addRules, addNotify, addCheck, addDemo, addParse, addTestEvent];
+  const work = [addServe, addKeys, addRules, addNotify, addCheck, addDemo, addParse, addFormats, addTestEvent];
   for (const add of [...work, addStorage, addRebuild, addMigrate, addDocs, addVersion]) add(program);
   return program;
 }

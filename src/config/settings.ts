@@ -277,6 +277,10 @@ export const settingsSchema = z.strictObject({
     ),
     connectionsPerSenderMax: integer("open connections of one sender (IPv6: of one /64)", 50, 1, 100_000),
     unparsed: onOff("store a line that no parser recognises as an event of the type unparsed", "on"),
+    formatsDir: fileOr(
+      "off",
+      "folder of YAML files that teach formats of lines (docs/devices/own-formats.md); reloaded when they change",
+    ),
     accessSecret: signingSecretOrOff(
       "signing secret of the access controller's webhooks; with it, each must be signed",
     ),

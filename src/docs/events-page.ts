@@ -1,5 +1,5 @@
 import type { LineFormat } from "../collectors/formats/line-format.ts";
-import { LINE_FORMATS } from "../collectors/formats/line-formats.ts";
+import { knownFormats } from "../collectors/formats/known-formats.ts";
 import { SEVERITIES } from "../model/event.ts";
 import { SEVERITY_SCALES } from "../model/device-severity.ts";
 import { FIELD_NAMES } from "../model/field-names.ts";
@@ -15,7 +15,7 @@ export function printEventTables(page: string): string {
 function formatTable(): string {
   return markdownTable(
     ["format", "is", "recognised by", "example"],
-    LINE_FORMATS.map((format) => [format.name, format.about, recognisedBy(format), code(format.example)]),
+    knownFormats().all.map((format) => [format.name, format.about, recognisedBy(format), code(format.example)]),
   );
 }
 

@@ -1,11 +1,21 @@
 /** A Markdown table with escaped cells. */
 export function markdownTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  const cell = (text: string) =>
-    outsideCode(text, (part) => part.replaceAll("<", "\\<"))
-      .replaceAll("|", "\\|")
-      .replaceAll("\n", " ");
-  const line = (cells: readonly string[]) => `| ${cells.map(cell).join(" | ")} |`;
+  const line = (cells: readonly string[]) => `| ${cells.map(escapeCell).join(" | ")} |`;
   return [line(header), line(header.map(() => "---")), ...rows.map(line)].join("\n");
+}
+
+/** The same with columns of equal width, for pages that the formatter formats. */
+export function alignedTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const cells = [header, ...rows].map((row) => row.map(escapeCell));
+  const widths = header.map((_, column) => Math.max(3, ...cells.map((row) => row[column]!.length)));
+  const line = (row: readonly string[]) => `| ${row.map((cell, column) => cell.padEnd(widths[column]!)).join(" | ")} |`;
+  return [line(cells[0]!), line(widths.map((width) => "-".repeat(width))), ...cells.slice(1).map(line)].join("\n");
+}
+
+function escapeCell(text: string): string {
+  return outsideCode(text, (part) => part.replaceAll("<", "\\<"))
+    .replaceAll("|", "\\|")
+    .replaceAll("\n", " ");
 }
 
 export function code(text: string): string {

@@ -1,5 +1,6 @@
 import { classOfType } from "../../model/event.ts";
 import { readInput } from "./detect-format.ts";
+import { knownFormats } from "./known-formats.ts";
 import { OpenEvents } from "./unifi/open-events.ts";
 import type { ReadContext, ParsedEvent, Reading } from "./reading.ts";
 
@@ -18,8 +19,8 @@ export function onlyEvent(reading: Reading): ParsedEvent {
 
 /** Reads text whose format is detected, as `tocsin parse` does. */
 export function readDetected(text: string): Reading {
-  const limits = { lineBytesMax: Infinity, bodyBytesMax: Infinity, keepsUnparsed: true };
-  return readInput("auto", Buffer.from(text), limits, CONTEXT, new OpenEvents());
+  const options = { formats: knownFormats(), lineBytesMax: Infinity, bodyBytesMax: Infinity, keepsUnparsed: true };
+  return readInput("auto", Buffer.from(text), options, CONTEXT, new OpenEvents());
 }
 
 export function eventsOf(reading: Reading): readonly ParsedEvent[] {

@@ -2,8 +2,8 @@ import { parseSent } from "../../lib/exact-json.ts";
 import type { JsonObject, JsonValue } from "../../model/event.ts";
 import { markReplaced, decodeLine } from "../lines/line-text.ts";
 import { objectOf } from "./device-values.ts";
-import { BARE_FORMATS, type BareFormatName } from "./line-formats.ts";
-import { readLine } from "./read-line.ts";
+import { BARE_FORMATS, type BareFormatName, type LineFormats } from "./line-formats.ts";
+import { readWithFormats } from "./read-with-formats.ts";
 import { UNPARSED_TYPE, type ReadContext, type Reading, type RefusalReason } from "./reading.ts";
 import type { OpenEvents } from "./unifi/open-events.ts";
 import { BODY_NAMES, readBody, type BodyName } from "./unifi/webhooks.ts";
@@ -21,7 +21,8 @@ export const INPUT_FORMATS: readonly InputFormat[] = [
   ...BODY_NAMES,
 ];
 
-export interface InputLimits {
+export interface InputOptions {
+  readonly formats: LineFormats;
   readonly lineBytesMax: number;
   /** For the JSON of one body. */
   readonly bodyBytesMax: number;
@@ -32,7 +33,7 @@ export interface InputLimits {
 export function readInput(
   format: InputFormat,
   bytes: Buffer,
-  { lineBytesMax, bodyBytesMax, keepsUnparsed }: InputLimits,
+  { formats, lineBytesMax, bodyBytesMax, keepsUnparsed }: InputOptions,
   context: ReadContext,
   open: OpenEvents,
 ): Reading {
@@ -43,7 +44,7 @@ export function readInput(
   const bytesMax = isBodyName(detected) ? bodyBytesMax : lineBytesMax;
   if (bytes.length > bytesMax) return refuse("too_long", `the input is longer than ${bytesMax} bytes`);
   if (!line) return refuse("not_text", "the input is not text");
-  const reading = markReplaced(readAs(detected, line.text, body, context, open), line);
+  const reading = markReplaced(readAs(detected, line.text, body, context, open, formats), line);
   if (reading.kind !== "events" || keepsUnparsed) return reading;
   const kept = reading.events.filter(({ type }) => type !== UNPARSED_TYPE);
   return kept.length > 0 ? { kind: "events", events: kept } : refuse("unknown_kind", "no reader understands it");
@@ -55,12 +56,13 @@ function readAs(
   body: JsonValue | undefined,
   context: ReadContext,
   open: OpenEvents,
+  formats: LineFormats,
 ): Reading {
   if (isBodyName(format)) {
     return body === undefined ? refuse("malformed", "not JSON") : readBody(format, body, context, open);
   }
   const bare = BARE_FORMATS.find(({ name }) => name === format);
-  return bare === undefined ? readLine(text, context) : bare.read(text, context);
+  return bare === undefined ? readWithFormats(formats, text, context) : bare.read(text, context);
 }
 
 function isBodyName(format: InputFormat): format is BodyName {

@@ -11,6 +11,7 @@ const ZERO = 0x30;
 const SPACE = 0x20;
 const TAB = 0x09;
 const COLON = 0x3a;
+const SLASH = 0x2f;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 /** Numbers below this are seconds; those above a thousand times this are microseconds or nanoseconds. */
@@ -34,7 +35,8 @@ export interface TimeContext {
 /** Parses the time at a position, in any form of a syslog header. */
 export function scanTime(text: string, start: number, context: TimeContext): ScannedTime | undefined {
   const first = text.charCodeAt(start);
-  return first >= ZERO && first <= ZERO + 9 ? scanIso(text, start, context) : scanBsd(text, start, context);
+  if (!(first >= ZERO && first <= ZERO + 9)) return scanBsd(text, start, context);
+  return text.charCodeAt(start + 4) === SPACE ? scanYearFirst(text, start, context) : scanIso(text, start, context);
 }
 
 /** Parses a text that is nothing but a time; null if it is not. */
@@ -69,14 +71,14 @@ export function scanTimeWithZone(
 
 /** Parses a time without the cache of scanBsd. */
 function scanTimeUncached(text: string, start: number, context: TimeContext): ScannedTime | undefined {
-  return scanAnyBsd(text, start, context) ?? scanIso(text, start, context);
+  return scanAnyBsd(text, start, context) ?? scanIso(text, start, context) ?? scanYearFirst(text, start, context);
 }
 
 /** Parses a number of seconds, milliseconds, microseconds or nanoseconds since 1970, or a text that is a time. */
 export function readAnyTime(value: unknown, context: TimeContext): number | null {
   if (typeof value === "string") {
     if (value !== "" && value.length <= 20 && /^\d+(\.\d+)?$/.test(value)) return readAnyTime(Number(value), context);
-    return readTime(value, context) ?? readWordyTime(value, context);
+    return readTime(value, context) ?? readWordyTime(value, context) ?? readServerTime(value, context);
   }
   // A double is precise enough for milliseconds.
   if (typeof value === "bigint") return readAnyTime(Number(value), context);
@@ -102,8 +104,28 @@ export function readWordyTime(text: string, { timezone }: TimeContext): number |
   return at === undefined ? null : toUtc(at + Number(fraction.padEnd(3, "0")), timezone);
 }
 
+const SERVER_TIME =
+  /^(\d{1,2})[/-]([A-Z][a-z]{2})[/-](\d{4})[: ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?: ?([+-])(\d\d):?(\d\d))?$/;
+
+/** Parses `15/Nov/2026:10:00:00 +0100`, as web servers write it. */
+function readServerTime(text: string, { timezone }: TimeContext): number | null {
+  const match = text.length > 40 ? null : SERVER_TIME.exec(text);
+  if (!match) return null;
+  const [, day, name, year, hour, minute, second, fraction = "0", sign, hours, minutes] = match;
+  const month = MONTHS.indexOf(name!);
+  if (month < 0 || month % 3 !== 0) return null;
+  const at = civil(Number(year), month / 3 + 1, Number(day), Number(hour), Number(minute), Number(second));
+  if (at === undefined) return null;
+  const ms = at + Number(fraction.slice(0, 3).padEnd(3, "0"));
+  if (sign === undefined) return toUtc(ms, timezone);
+  const shiftMs = Number(hours) * HOUR_MS + Number(minutes) * MINUTE_MS;
+  return sign === "-" ? ms + shiftMs : ms - shiftMs;
+}
+
 function scanIso(text: string, start: number, { timezone }: TimeContext): ScannedTime | undefined {
-  if (text.charCodeAt(start + 4) !== 0x2d || text.charCodeAt(start + 7) !== 0x2d) return undefined;
+  // Some programs write the date with slashes: `2026/11/15 10:00:00`.
+  const between = text.charCodeAt(start + 4);
+  if ((between !== 0x2d && between !== SLASH) || text.charCodeAt(start + 7) !== between) return undefined;
   let at = skipSpaces(text, start + 10);
   const separator = text.charCodeAt(at) | 0x20;
   if (separator === 0x74) at = skipSpaces(text, at + 1);
@@ -140,6 +162,12 @@ function scanZone(text: string, localMs: number, end: number, timezone: string):
   return { ms: toUtc(localMs, timezone), end };
 }
 
+/** Parses `2026 Nov 15 10:00:00`. */
+function scanYearFirst(text: string, start: number, context: TimeContext): ScannedTime | undefined {
+  const year = two(text, start) * 100 + two(text, start + 2);
+  return year >= 2000 && year < 2100 ? scanAnyBsd(text, start + 5, context, year) : undefined;
+}
+
 interface LastTime extends TimeContext {
   readonly text: string;
   readonly ms: number;
@@ -165,7 +193,12 @@ function scanBsd(text: string, start: number, context: TimeContext): ScannedTime
   return scanned;
 }
 
-function scanAnyBsd(text: string, start: number, { nowMs, timezone }: TimeContext): ScannedTime | undefined {
+function scanAnyBsd(
+  text: string,
+  start: number,
+  { nowMs, timezone }: TimeContext,
+  yearBefore?: number,
+): ScannedTime | undefined {
   if (text.charCodeAt(start + 3) !== SPACE) return undefined;
   let at = start;
   let word = text.slice(at, at + 3);
@@ -179,8 +212,8 @@ function scanAnyBsd(text: string, start: number, { nowMs, timezone }: TimeContex
   let day = digit(text, at++);
   if (digit(text, at) >= 0) day = day * 10 + digit(text, at++);
   at = skipSpaces(text, at);
-  let year: number | undefined;
-  if (two(text, at) >= 0 && two(text, at + 2) >= 0) {
+  let year = yearBefore;
+  if (year === undefined && two(text, at) >= 0 && two(text, at + 2) >= 0) {
     year = two(text, at) * 100 + two(text, at + 2);
     at = skipSpaces(text, at + 4);
   }

@@ -42,6 +42,9 @@ export function macOf(value: unknown): string | undefined {
     return value;
   }
   if (value.length === 12 && /^[0-9a-fA-F]{12}$/.test(value)) return value.toLowerCase().match(/../g)!.join(":");
+  if (value.length === 14 && /^[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}$/.test(value)) {
+    return macOf(value.replaceAll(".", ""));
+  }
   if (value.length !== 17 || !/^[0-9a-fA-F]{2}(?:[:-][0-9a-fA-F]{2}){5}$/.test(value)) return undefined;
   return value.toLowerCase().replaceAll("-", ":");
 }

@@ -27,7 +27,7 @@ interface FieldShape {
   empty: JsonObject | undefined;
 }
 
-type ListedValue = string | number | bigint;
+type ListedValue = string | number | bigint | boolean | string[];
 
 let root = makeShape(undefined);
 let shapes = 0;

@@ -6,17 +6,26 @@ export interface LineMessage {
   /** Program that wrote the message; null if the header names none. */
   readonly program: string | null;
   readonly message: string;
+  /** The message with what was taken for the program in front of it: some devices write a code in its place. */
+  readonly whole: string;
+  /** Of an RFC 5424 header. */
+  readonly messageId?: string | null;
+  readonly structuredData?: JsonObject | null;
 }
 
 /** A refusal does not count as a reading: another format may understand the message. */
 export type MessageReading = Exclude<Reading, { kind: "refused" }>;
 
-/** A line format: one folder, and one entry in LINE_FORMATS (line-formats.ts). */
+/** A line format: one folder and one entry in CODED_FORMATS (line-formats.ts), or a description (described/). */
 export interface LineFormat {
   /** Unique name. `tocsin parse --format` accepts it if the format is `bare`. */
   readonly name: string;
   /** Sentence for the table in docs/events.md. */
   readonly about: string;
+  /** Devices and programs that write it, for the table of devices; without them, `about` stands there. */
+  readonly devices?: readonly string[];
+  /** Page in docs/devices that says how to connect them. */
+  readonly page?: string;
   /** A line without a syslog header. docs/events.md prints it; line-formats.test.ts reads it behind every form of header. */
   readonly example: string;
   /**
@@ -33,6 +42,8 @@ export interface LineFormat {
    * of a login attempt, which can imitate any other format.
    */
   readonly ownsPrograms?: boolean;
+  /** True if the reader turns the structured data of RFC 5424 into fields, so that it is not kept as an object as well. */
+  readonly readsStructuredData?: boolean;
   /** Reads a message, with or without a syslog header in front of it; undefined if it is not in this format. Never throws. */
   readonly read: (message: LineMessage, context: ReadContext) => MessageReading | undefined;
   /** For JSON formats that also arrive without syslog, such as in a file: each line is one object. */

@@ -3,7 +3,9 @@ import type { JsonObject } from "../../model/event.ts";
 import { CONTEXT, onlyEvent, readDetected } from "./context.fixture.ts";
 import { INPUT_FORMATS } from "./detect-format.ts";
 import type { LineFormat } from "./line-format.ts";
-import { LINE_FORMATS } from "./line-formats.ts";
+import { knownFormats } from "./known-formats.ts";
+
+const LINE_FORMATS = knownFormats().all;
 import { readLine } from "./read-line.ts";
 
 // The contract of every line format. A new entry in the table is tested without an edit here.
@@ -51,7 +53,8 @@ describe.each<LineFormat>(LINE_FORMATS)("$name", (format) => {
   test("is the only format that reads its example", () => {
     const others = LINE_FORMATS.filter((other: LineFormat) => other.name !== name && !other.ownsPrograms);
     for (const program of [null, ...(programs ?? [])]) {
-      for (const other of others) expect(other.read({ program, message: example }, CONTEXT)).toBeUndefined();
+      for (const other of others)
+        expect(other.read({ program, message: example, whole: example }, CONTEXT)).toBeUndefined();
     }
   });
 

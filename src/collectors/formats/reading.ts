@@ -1,3 +1,4 @@
+import type { CsvTables } from "./generic/csv-tables.ts";
 import type { EventClass, JsonObject, Severity, SourceKind } from "../../model/event.ts";
 
 // The result of reading a line or body: one shape for all formats and transports.
@@ -69,4 +70,6 @@ export interface ReadContext {
   readonly sender: string;
   /** Zone of times without one. */
   readonly timezone: string;
+  /** Names of columns that lines have told, for CSV; without it, none is read. */
+  readonly tables?: CsvTables | undefined;
 }

@@ -13,6 +13,15 @@ const SHORT_CAMEL_KEY = /[a-z\d](?:Pass|Pwd)$/;
 const TEXT_NAMES = `[^"]{0,64}(?:(?:${ENDINGS}|pin|pin-code)s?|pass|pwd)`.replaceAll("-", "[_-]?");
 const TEXT_VALUES = String.raw`"(?:[^"\\]|\\.)*"?|\[[^\]]*\]?|\{.*|[^,}\]\s]+`;
 const SECRET_TEXT = new RegExp(String.raw`("${TEXT_NAMES}"\s{0,8}:\s{0,8})(${TEXT_VALUES})`, "gis");
+/** `password=hunter2`, `Authorization: Bearer abc`; in a text without JSON. */
+const PLAIN_NAMES = `[\\w.-]{0,64}(?:(?:${ENDINGS}|pin|pin-code)s?|pass|pwd)`.replaceAll(
+  /(?<=[a-z])-(?=[a-z])/g,
+  "[_-]?",
+);
+const PLAIN_VALUES = String.raw`(?:(?:bearer|basic|digest|token) +)?(?:"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s"',;&]+)`;
+const PLAIN_SECRET = new RegExp(String.raw`(?<![\w.-])(${PLAIN_NAMES}\s?[=:]\s?)(${PLAIN_VALUES})`, "gi");
+/** The password of a user in a URL. */
+const URL_PASSWORD = /(:\/\/[^\s/:@]{1,64}:)[^\s/@]{1,256}(?=@)/g;
 const REDACTED = "(hidden)";
 
 function isSecret(key: string): boolean {
@@ -32,7 +41,10 @@ export function redactSecrets(value: JsonValue, isBelow = false): void {
   }
 }
 
-/** Redacts the text of a complete or truncated body that could not be parsed. */
+/** Redacts a line, or the text of a complete or truncated body that could not be parsed. */
 export function redactSecretsInText(text: string): string {
-  return text.replaceAll(SECRET_TEXT, `$1"${REDACTED}"`);
+  return text
+    .replaceAll(SECRET_TEXT, `$1"${REDACTED}"`)
+    .replaceAll(PLAIN_SECRET, `$1${REDACTED}`)
+    .replaceAll(URL_PASSWORD, `$1${REDACTED}`);
 }

@@ -1,55 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { loadBuiltinRules } from "../../detection/rules/builtin.ts";
-import { Reference } from "../../detection/testing/reference-engine.ts";
-import { formatTime } from "../../lib/time.ts";
-import type { Finding } from "../../model/finding.ts";
-import { classOfType, sourceName, type Event, type JsonValue } from "../../model/event.ts";
-import { CONTEXT, eventsOf, NOW } from "./context.fixture.ts";
-import { readEve } from "./eve/eve.ts";
-import { readLine } from "./read-line.ts";
+import { NOW } from "./context.fixture.ts";
 import type { ParsedEvent } from "./reading.ts";
+import { body, clock, eve, fired, found, line, times, titles } from "./rules-fire.fixture.ts";
 import { CEF_CONFIG, EVE_RECORDS } from "./samples.fixture.ts";
-import { OpenEvents } from "./unifi/open-events.ts";
-import { readBody, type BodyName } from "./unifi/webhooks.ts";
 
 // Field names and types are right only if the built-in rules match real lines.
-
-// Absence rules depend on the clock and are left out.
-const rules = loadBuiltinRules({ platform: "platform", timezone: "UTC" }).filter(({ absence }) => !absence);
-
-/** Findings of the built-in rules. */
-function found(read: readonly ParsedEvent[]): readonly Finding[] {
-  const events = read.map((event, index): Event => ({
-    id: `evt_${String(index).padStart(8, "0")}`,
-    type: event.type,
-    source: sourceName("platform", event.source),
-    class: classOfType(event.type, event.class),
-    severity: event.severity,
-    timestamp: formatTime(event.timestampMs ?? NOW),
-    raw: event.raw,
-    enrichment: {},
-  }));
-  return new Reference(rules).process(events, NOW).findings;
-}
-
-function fired(read: readonly ParsedEvent[]): string[] {
-  return [...new Set(found(read).map(({ rule }) => rule.name))].sort();
-}
-
-/** Titles of one rule's findings, in order. */
-const titles = (name: string, read: readonly ParsedEvent[]) =>
-  found(read)
-    .filter(({ rule }) => rule.name === name)
-    .map(({ title }) => title);
-
-const times = <Made>(count: number, make: (index: number) => Made): Made[] =>
-  Array.from({ length: count }, (_, i) => make(i));
-const line = (text: string) => eventsOf(readLine(text, CONTEXT));
-const body = (name: BodyName, value: JsonValue, open = new OpenEvents()) =>
-  eventsOf(readBody(name, value, CONTEXT, open));
-const eve = (record: unknown) => eventsOf(readEve(JSON.stringify(record), CONTEXT));
-const clock = (index: number) =>
-  `Nov 15 19:${String(10 + Math.floor(index / 60)).padStart(2, "0")}:${String(index % 60).padStart(2, "0")}`;
 
 describe("built-in rules match events of devices", () => {
   test.each<[string, () => readonly ParsedEvent[]]>([

@@ -99,14 +99,20 @@ const rank = (severity: Severity) => RANKS.indexOf(severity);
 const atMost = (severity: Severity, limit: Severity) => (rank(severity) > rank(limit) ? limit : severity);
 const lowered = (severity: Severity): Severity => RANKS[Math.max(0, rank(severity) - 1)]!;
 
+/** Adds the site's own address to an intrusion report whose ends are in `raw`. */
+export function putLocalAddress(raw: JsonObject): Direction {
+  const [source, destination] = [textOf(raw["src_ip"]), textOf(raw["dst_ip"])];
+  const direction = directionOf(source, destination);
+  put(raw, "local_ip", direction === "incoming" ? destination : direction === undefined ? undefined : source);
+  return direction;
+}
+
 /**
  * Rates an intrusion report whose ends, class, signature and action are in `raw` under well-known names. Adds the site's own
  * address and the reputation list to `raw`. `alert` is the part of the report that describes the signature.
  */
 export function rateThreat(raw: JsonObject, priority: unknown, alert: JsonObject = {}): Severity {
-  const [source, destination] = [textOf(raw["src_ip"]), textOf(raw["dst_ip"])];
-  const direction = directionOf(source, destination);
-  put(raw, "local_ip", direction === "incoming" ? destination : direction === undefined ? undefined : source);
+  const direction = putLocalAddress(raw);
   const list = reputationListOf(textOf(raw["signature"]) ?? "");
   put(raw, "reputation_list", list);
   const isStopped = raw["action"] === "block" || raw["action"] === "reject";

@@ -12,7 +12,10 @@ import { toDraft } from "../formats/event-draft.ts";
 import { readEve } from "../formats/eve/eve.ts";
 import { CollectTally, type PostStatus } from "../lines/line-status.ts";
 import { markReplaced, sampleOf, decodeLine } from "../lines/line-text.ts";
-import { readLine } from "../formats/read-line.ts";
+import { CsvTables } from "../formats/generic/csv-tables.ts";
+import { GENERIC } from "../formats/generic/generic.ts";
+import type { LineFormats } from "../formats/line-formats.ts";
+import { readWithFormats } from "../formats/read-with-formats.ts";
 import { lateMessage } from "../flows/flow-status.ts";
 import {
   UNPARSED_TYPE,
@@ -60,6 +63,8 @@ export type PostOutcome =
 export interface PostCollectorOptions {
   readonly platform: string;
   readonly timezone: string;
+  /** The formats of lines at this moment. */
+  readonly formats: () => LineFormats;
   readonly keepsUnparsed: boolean;
   readonly lineBytesMax: number;
   /** Limit for the JSON of one item, as for one submission. */
@@ -92,6 +97,7 @@ interface PostTally {
 export class PostCollector {
   readonly #options: PostCollectorOptions;
   readonly #open = new OpenEvents();
+  readonly #tables = new CsvTables();
   readonly #names: Readonly<Record<CollectName, PostTally>>;
   readonly #signatures = createLruCache<string, true>(SIGNATURES_MAX);
   readonly #items: Counter<"name" | "outcome">;
@@ -164,7 +170,7 @@ export class PostCollector {
     token: string | undefined,
     nowMs: number,
   ): Promise<PostOutcome> {
-    const context = { nowMs, sender, timezone: this.#options.timezone };
+    const context = { nowMs, sender, timezone: this.#options.timezone, tables: this.#tables };
     const split = await splitPostBody(name, body, this.#options.itemBytesMax);
     if (split.kind === "malformed") return this.#refuseWhole(name, "malformed", split.message, body, "malformed");
     if (split.kind !== "items") return { kind: split.kind, message: split.message };
@@ -238,7 +244,8 @@ export class PostCollector {
       if (item.bytes.length > lineBytesMax) return tooLong();
       const line = decodeLine(item.bytes);
       if (!line) return refuse("not_text", "the line is not text");
-      return markReplaced((name === "eve" ? readEve : readLine)(line.text, context), line);
+      const reading = name === "eve" ? readEve(line.text, context) : this.#readLine(line.text, context);
+      return markReplaced(reading, line);
     }
     const { value } = item;
     if (typeof value === "string" && Buffer.byteLength(value) > lineBytesMax) return tooLong();
@@ -246,10 +253,14 @@ export class PostCollector {
       return refuse("malformed", `the item is nested deeper than ${DEPTH_MAX} levels`);
     if (name === "syslog") {
       if (typeof value !== "string") return refuse("malformed", "the item is not a line of text");
-      return readLine(value, context);
+      return this.#readLine(value, context);
     }
     if (name === "eve") return readEve(JSON.stringify(value), context);
     return readBody(name, value, context, this.#open);
+  }
+
+  #readLine(line: string, context: ReadContext): Reading {
+    return readWithFormats(this.#options.formats(), line, context);
   }
 
   /** Counts the outcome of an item, and returns what is to be stored or refused. */
@@ -287,6 +298,10 @@ export class PostCollector {
           refusal: this.#refuse(name, reading.reason, reading.message, sampleOfItem(item), nowMs),
         };
       case "events": {
+        if (reading.format === GENERIC) tally.generic++;
+        for (const event of reading.events) {
+          if (event.type === UNPARSED_TYPE) tally.noteUnparsed(event, nowMs);
+        }
         const kept = keepsUnparsed ? reading.events : reading.events.filter(({ type }) => type !== UNPARSED_TYPE);
         if (kept.length === 0)
           return {

@@ -1,4 +1,5 @@
 import { appendFileSync, copyFileSync, renameSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import { knownFormats } from "../formats/known-formats.ts";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -56,7 +57,7 @@ function startTailer(submit: Submit = async (_, storeNow) => storeNow(), lineByt
     path,
     checkpointPath: join(folder, "collectors", "eve-file.json"),
     lineBytesMax,
-    reader: new LineReader({ platform: "platform", timezone: "UTC", keepsUnparsed: true }),
+    reader: new LineReader({ platform: "platform", timezone: "UTC", keepsUnparsed: true }, knownFormats()),
     sender,
     submit: (batch) =>
       submit(batch, () => {

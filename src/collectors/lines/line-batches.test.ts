@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { knownFormats } from "../formats/known-formats.ts";
 import { BATCH_EVENTS_MAX, LineBatches } from "./line-batches.ts";
 import { LineReader } from "./line-reader.ts";
 import { LineSenders, type LineSender } from "./line-sender.ts";
@@ -7,7 +8,10 @@ const now = () => 1_000_000;
 
 function open() {
   const senders = new LineSenders({ allowed: [], linesPerSecondMax: 1e6, now });
-  const batches = new LineBatches(new LineReader({ platform: "platform", timezone: "UTC", keepsUnparsed: true }), now);
+  const batches = new LineBatches(
+    new LineReader({ platform: "platform", timezone: "UTC", keepsUnparsed: true }, knownFormats()),
+    now,
+  );
   const put = (sender: LineSender, text: string) => {
     sender.put({ text, isReplaced: false, atMs: now(), from: sender.address });
     batches.activate(sender);

@@ -3,6 +3,7 @@ import type { TlsOptions } from "node:tls";
 import { parseCidr } from "../../lib/ip.ts";
 import { serveThread } from "../../lib/thread.ts";
 import { toColumns, type DraftColumns } from "../formats/event-draft.ts";
+import { LineFormats, type FormatDescriptions } from "../formats/line-formats.ts";
 import { ListenFailure } from "../listener.ts";
 import { LineBatches, type LineBatch } from "./line-batches.ts";
 import { FileTailer } from "./file-tailer.ts";
@@ -25,6 +26,8 @@ export interface LineReceiverThreadData {
   readonly connectionsMax: number;
   readonly connectionsPerSenderMax: number;
   readonly reader: LineReaderSettings;
+  /** Validated by the main thread. */
+  readonly formats: FormatDescriptions;
 }
 
 /** A batch in the form that is sent to the main thread. */
@@ -44,7 +47,7 @@ const senders = new LineSenders({
   linesPerSecondMax: data.linesPerSecondMax,
   now,
 });
-const reader = new LineReader(data.reader);
+const reader = new LineReader(data.reader, new LineFormats(data.formats));
 const batches = new LineBatches(reader, now);
 const sockets = new LineSockets({
   lineBytesMax: data.lineBytesMax,
@@ -132,6 +135,10 @@ const api = {
       deliverWarning();
     });
   },
+  /** Lines are read with these formats from now on. */
+  useFormats(formats: FormatDescriptions): void {
+    reader.use(new LineFormats(formats));
+  },
   status(): LineReceiverStatus {
     const { senders: all, total } = senders.status(now());
     return {
@@ -140,6 +147,7 @@ const api = {
       total,
       queued: senders.queued,
       file: file?.status() ?? null,
+      formats: reader.counts.byFormat,
     };
   },
   /** Stops receiving; lines already received are still delivered. */

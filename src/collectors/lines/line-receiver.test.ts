@@ -1,4 +1,5 @@
 import { writeFileSync } from "node:fs";
+import { knownFormats } from "../formats/known-formats.ts";
 import { mkdtemp, rm, stat } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
@@ -260,7 +261,7 @@ test("unusable TLS files are refused with the setting and a remedy, before anyth
     const settings = { ...collectors, eveFile: null, eveSocket: null, ports, ...tls };
     const never = () => Promise.reject(new Error("nothing can arrive"));
     const log = createLog({ level: "fatal" });
-    const site = { dataDir: folder, platform: "platform", timezone: "UTC" };
+    const site = { dataDir: folder, platform: "platform", timezone: "UTC", formats: knownFormats().descriptions };
     return openLineReceiver({ settings, ...site, registry: new Registry(), log, collect: never, addFlows: never });
   };
   const tlsCertificate = file("certificate.pem", SERVER_CERTIFICATE);

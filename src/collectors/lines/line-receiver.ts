@@ -7,6 +7,7 @@ import { endingProcess, Thread } from "../../lib/thread.ts";
 import { startOfDay } from "../../lib/time.ts";
 import type { EventDraft } from "../../model/event.ts";
 import { fromColumns } from "../formats/event-draft.ts";
+import type { FormatDescriptions } from "../formats/line-formats.ts";
 import { REFUSAL_REASONS, type ParsedFlow } from "../formats/reading.ts";
 import { CollectTally, type LineReceiverStatus } from "./line-status.ts";
 import { readTlsFiles, type TlsSettings } from "./tls-files.ts";
@@ -42,6 +43,7 @@ export interface LineReceiverOptions {
   readonly dataDir: string;
   readonly platform: string;
   readonly timezone: string;
+  readonly formats: FormatDescriptions;
   readonly registry: Registry;
   readonly log: Logger;
   /** Stores events. The token makes it idempotent. A rejected call is retried, with the same `attemptToken`. */
@@ -56,6 +58,8 @@ export interface LineReceiverOptions {
 }
 
 export interface LineReceiver {
+  /** Lines are read with these formats from now on. */
+  useFormats(formats: FormatDescriptions): Promise<void>;
   status(): Promise<LineReceiverStatus>;
   /** Stops receiving, stores the lines already read, releases everything. */
   close(): Promise<void>;
@@ -81,7 +85,7 @@ class ThreadedLineReceiver implements LineReceiver {
 
   constructor(options: LineReceiverOptions) {
     this.#options = options;
-    const { settings, dataDir, platform, timezone } = options;
+    const { settings, dataDir, platform, timezone, formats } = options;
     const { ports, addresses, allowedSenders, eveSocket, eveFile } = settings;
     const { linesPerSecondMax, lineBytesMax, connectionsMax, connectionsPerSenderMax } = settings;
     const data: LineReceiverThreadData = {
@@ -96,6 +100,7 @@ class ThreadedLineReceiver implements LineReceiver {
       connectionsMax,
       connectionsPerSenderMax,
       reader: { platform, timezone, keepsUnparsed: settings.unparsed },
+      formats,
     };
     this.#thread = new Thread(
       new URL("./line-receiver-thread.ts", import.meta.url),
@@ -166,6 +171,10 @@ class ThreadedLineReceiver implements LineReceiver {
     for (let warning; (warning = await this.#thread.call("nextWarning")) !== null;) this.#options.log.warn(warning);
   }
 
+  async useFormats(formats: FormatDescriptions): Promise<void> {
+    if (this.#isOpen) await this.#thread.call("useFormats", formats);
+  }
+
   status(): Promise<LineReceiverStatus> {
     return this.#thread.call("status");
   }
@@ -201,9 +210,10 @@ function closedLineReceiver(registry: Registry): LineReceiver {
     total: new CollectTally().counts(),
     queued: 0,
     file: null,
+    formats: {},
   });
   registerMetrics(registry, status);
-  return { status, close: () => Promise.resolve() };
+  return { status, useFormats: () => Promise.resolve(), close: () => Promise.resolve() };
 }
 
 function registerMetrics(registry: Registry, getStatus: () => Promise<LineReceiverStatus> | undefined): void {
@@ -216,6 +226,7 @@ function registerMetrics(registry: Registry, getStatus: () => Promise<LineReceiv
     "lines that were understood but contain nothing new",
     (status) => status.total.nothing,
   );
+  total("tocsin_collect_unparsed_total", "received lines that no format understood", (status) => status.total.unparsed);
   total(
     "tocsin_collect_system_drops_total",
     "datagrams that the kernel dropped before they could be read",

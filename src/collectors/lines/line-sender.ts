@@ -219,7 +219,9 @@ export class LineSender extends CollectTally {
       case "refused":
         return `the last input was refused: ${this.lastRefusal!.message}`;
       case "receiving":
-        return "receiving lines";
+        return this.unparsed === 0
+          ? "receiving lines"
+          : `receiving lines; no format understood ${this.unparsed} of ${this.lines}, see unparsed_samples`;
       default:
         return unreachable(state);
     }

@@ -1,4 +1,5 @@
 import { createSocket } from "node:dgram";
+import { knownFormats } from "../formats/known-formats.ts";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { expect } from "vitest";
@@ -38,7 +39,10 @@ export function openSockets({
 }: Limits = {}) {
   const now = limits.now ?? Date.now;
   const senders = new LineSenders({ allowed: allowed.map((text) => parseCidr(text)!), linesPerSecondMax, now });
-  const batches = new LineBatches(new LineReader({ platform: "platform", timezone: "UTC", keepsUnparsed }), now);
+  const batches = new LineBatches(
+    new LineReader({ platform: "platform", timezone: "UTC", keepsUnparsed }, knownFormats()),
+    now,
+  );
   const sockets = new LineSockets({
     lineBytesMax: 65_536,
     connectionsMax: 100,

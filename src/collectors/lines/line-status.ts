@@ -1,6 +1,13 @@
 import { MinuteCounts, type RateStatus } from "../../lib/minute-counts.ts";
-import { REFUSAL_REASONS, UNPARSED_TYPE, type Reading, type RefusalReason } from "../formats/reading.ts";
+import {
+  REFUSAL_REASONS,
+  UNPARSED_TYPE,
+  type ParsedEvent,
+  type Reading,
+  type RefusalReason,
+} from "../formats/reading.ts";
 import { sampleOf, startOf } from "./line-text.ts";
+import { UnparsedSamples, type UnparsedSample } from "./unparsed-samples.ts";
 
 // Status and counters of the line receiver, its senders and the post collector.
 
@@ -19,6 +26,10 @@ export interface CollectCounts {
   readonly flows: number;
   /** Lines that were understood but contain nothing new. */
   readonly nothing: number;
+  /** Lines that no format understood, whether they are kept or not. */
+  readonly unparsed: number;
+  /** Lines of which only fields with common names were read. */
+  readonly generic: number;
   readonly refused: Refusals;
 }
 
@@ -27,6 +38,7 @@ export interface InputStatus {
   /** Of lines or items. */
   readonly rate: RateStatus;
   readonly lastLine: LastLine | null;
+  readonly unparsedSamples: readonly UnparsedSample[];
 }
 
 export interface LastRefusal {
@@ -106,6 +118,8 @@ export interface LineReceiverStatus {
   readonly total: CollectCounts;
   readonly queued: number;
   readonly file: FileStatus | null;
+  /** Lines that each format has read, by its name. */
+  readonly formats: Readonly<Record<string, number>>;
 }
 
 export interface PostStatus extends CollectCounts, InputStatus {
@@ -125,11 +139,14 @@ export class CollectTally implements CollectCounts {
   events = 0;
   flows = 0;
   nothing = 0;
+  unparsed = 0;
+  generic = 0;
   readonly refused = noRefusals();
   lastRefusal: LastRefusal | null = null;
   /** Without the refused input. */
   #lastUnderstood: Omit<LastLine, "message"> | null = null;
   readonly #rate = new MinuteCounts();
+  readonly #unparsed = new UnparsedSamples();
 
   countLine(atMs: number): void {
     this.lines++;
@@ -149,8 +166,14 @@ export class CollectTally implements CollectCounts {
     };
   }
 
+  /** Notes a line that no format understood. */
+  noteUnparsed({ raw }: ParsedEvent, atMs: number): void {
+    this.unparsed++;
+    this.#unparsed.add(raw, atMs);
+  }
+
   inputStatus(nowMs: number): InputStatus {
-    return { rate: this.#rate.status(nowMs), lastLine: this.#lastLine() };
+    return { rate: this.#rate.status(nowMs), lastLine: this.#lastLine(), unparsedSamples: this.#unparsed.list() };
   }
 
   #lastLine(): LastLine | null {
@@ -180,11 +203,13 @@ export class CollectTally implements CollectCounts {
     this.events += other.events;
     this.flows += other.flows;
     this.nothing += other.nothing;
+    this.unparsed += other.unparsed;
+    this.generic += other.generic;
     for (const reason of REFUSAL_REASONS) this.refused[reason] += other.refused[reason];
   }
 
   counts(): CollectCounts {
-    const { lines, events, flows, nothing, refused } = this;
-    return { lines, events, flows, nothing, refused: { ...refused } };
+    const { lines, events, flows, nothing, unparsed, generic, refused } = this;
+    return { lines, events, flows, nothing, unparsed, generic, refused: { ...refused } };
   }
 }

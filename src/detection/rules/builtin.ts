@@ -2,10 +2,10 @@ import { globSync, readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { readCached } from "../../lib/parsed-cache.ts";
 import type { Severity } from "../../model/event.ts";
 import type { Channel, Rule } from "../../model/rule.ts";
 import type { RuleTest } from "../../model/rule-test.ts";
-import { readCached } from "./builtin-cache.ts";
 import {
   describeFault,
   readDocuments,
@@ -80,9 +80,12 @@ export function loadBuiltinRules({
 function readAtStart(settings: RuleFileSettings, cacheFolder: string | undefined): RuleDocument[] {
   const files = readFiles().map(({ name, content }) => ({ name, content: withoutTests(content) }));
   const texts = files.map(({ content }) => content);
-  const values = readCached(texts, cacheFolder, (text) =>
-    readDocuments(text).map((document) => ("fault" in document ? null : document.value)),
-  );
+  const values = readCached({
+    file: "builtin-rules.json",
+    folder: cacheFolder,
+    texts,
+    parse: (text) => readDocuments(text).map((document) => ("fault" in document ? null : document.value)),
+  });
   const valuesOf = new Map(texts.map((text, i) => [text, values[i]!]));
   const readFromCache = (text: string) => valuesOf.get(text)!.map((value) => ({ line: 1, value, lineOf: () => 1 }));
   const parsed = files.map(ruleFileParser(settings, readFromCache));

@@ -27,6 +27,7 @@ const TAB = 0x09;
 export const CEF = {
   name: "cef",
   about: "Common Event Format of ArcSight, as UniFi consoles send it; also without `CEF:`",
+  devices: ["UniFi Network, Protect, Access, Talk and OS", "anything that sends CEF"],
   example: "CEF:0|Ubiquiti|UniFi Network|9.0|201|Threat Detected|7|src=192.0.2.1 dst=10.9.3.20 act=blocked",
   ownHeader: "CEF:",
   read: (message, context) => oneEvent(readCef(message, context)),

@@ -59,7 +59,7 @@ export function readNetflow(record: JsonObject, context: ReadContext): ParsedFlo
 function readEnds(record: JsonObject): Ends | undefined {
   const srcIp = addressOf(record["src_ip"]);
   const dstIp = addressOf(record["dest_ip"]);
-  const protocol = protocolOf(record["proto"]);
+  const protocol = protocolNumber(record["proto"]);
   if (srcIp === undefined || dstIp === undefined || protocol === undefined) return undefined;
   const srcPort = portOf(record["src_port"]) ?? 0;
   const dstPort = portOf(record["dest_port"]) ?? 0;
@@ -74,7 +74,8 @@ function readTimes(record: JsonObject, flow: JsonObject, context: ReadContext): 
   return { firstMs: Math.min(firstMs, lastMs), lastMs };
 }
 
-function protocolOf(value: unknown): number | undefined {
+/** Number of a protocol, by its name or number. */
+export function protocolNumber(value: unknown): number | undefined {
   if (typeof value !== "string" && typeof value !== "number") return undefined;
   const number = integerOf(value);
   if (number !== undefined) return number <= PROTOCOLS_MAX ? number : undefined;

@@ -1,18 +1,16 @@
-import { parseExact, parseSent } from "../../../lib/exact-json.ts";
-import { flawOf } from "../../../lib/json.ts";
-import type { EventClass, JsonObject, Severity } from "../../../model/event.ts";
+import type { JsonObject, Severity } from "../../../model/event.ts";
 import { actionOf, addressOf, integerOf, objectOf, portOf, protocolOf, put, textOf, typeOf } from "../device-values.ts";
+import { parseRecord } from "../json-record.ts";
 import type { LineFormat, LineMessage, MessageReading } from "../line-format.ts";
 import type { ReadContext, Reading } from "../reading.ts";
 import { rateThreat } from "../threat-severity.ts";
 import { threatClass } from "../threat-classes.ts";
 import { readAnyTime } from "../device-times.ts";
 import { readFlow, readNetflow } from "./eve-flow.ts";
+import { PROTOCOL_KINDS, type EveMeaning, type ReadKind } from "./protocol-kinds.ts";
 
 // Suricata's EVE: one JSON object per line. Its fields are kept, and the well-known fields are added.
 
-/** Deeper than any record of Suricata; deeper objects could not be stored. */
-const DEPTH_MAX = 32;
 const DNS_PORT = 53;
 /** Questions of one DNS record that become events, each with a copy of the record. */
 const QUESTIONS_MAX = 16;
@@ -21,6 +19,7 @@ const NO_QUESTIONS: readonly JsonObject[] = [];
 export const EVE = {
   name: "eve",
   about: "Suricata's EVE JSON, in syslog or one object per line",
+  devices: ["Suricata"],
   example:
     '{"timestamp":"2026-11-15T10:00:00.000000+0000","event_type":"alert","src_ip":"192.0.2.44","dest_ip":"10.9.3.20",' +
     '"proto":"TCP","alert":{"action":"allowed","signature_id":2900001,"signature":"Made-up scan","severity":2}}',
@@ -54,21 +53,6 @@ export function readEve(line: string, context: ReadContext): Reading {
   return readRecord(record, context);
 }
 
-/** Parses a line; undefined if it is not an object, or nested too deep. */
-function parseRecord(line: string): JsonObject | undefined {
-  let record: unknown;
-  try {
-    record = parseExact(line);
-  } catch {
-    return undefined;
-  }
-  const object = objectOf(record);
-  const flaw = object === undefined ? "too deep" : flawOf(object, DEPTH_MAX);
-  if (flaw === "too deep") return undefined;
-  const mayHaveUnpairedSurrogates = line.includes("\\ud") || line.includes("\\uD") || !line.isWellFormed();
-  return flaw === "rounded" || mayHaveUnpairedSurrogates ? (parseSent(line) as JsonObject) : object;
-}
-
 /** Takes over the record and adds fields to it. */
 function readRecord(record: JsonObject, context: ReadContext): Reading {
   const kind = record["event_type"];
@@ -95,18 +79,10 @@ function readRecord(record: JsonObject, context: ReadContext): Reading {
   return { kind: "events", events: [event, ...more] };
 }
 
-interface EveMeaning {
-  readonly type: string;
-  readonly severity: Severity;
-  readonly class?: EventClass;
-}
-
-/** Adds well-known fields to the record, and returns its meaning. */
-type ReadKind = (raw: JsonObject, part: JsonObject, kind: string) => EveMeaning;
-
 const meaning = (type: string, severity: Severity = "info"): EveMeaning => ({ type, severity });
 
 const KINDS: Readonly<Record<string, ReadKind>> = {
+  ...PROTOCOL_KINDS,
   alert: (raw, alert) => {
     putSignature(raw, alert);
     put(raw, "action", actionOf(alert["action"]));

@@ -10,6 +10,7 @@ const MESSAGE_CHARACTERS_MAX = 1024;
 export const DHCP_LEASES = {
   name: "dhcp-leases",
   about: "leases of dnsmasq, dhcpd and Kea",
+  devices: ["dnsmasq", "ISC dhcpd", "Kea"],
   example: "dhcpd: DHCPACK on 10.9.5.44 to 02:00:00:77:88:99 (tablet-4) via br0",
   programs: ["dnsmasq-dhcp", "dnsmasq", "dhcpd", "dhcpd3", "kea-dhcp4"],
   ownsPrograms: true,
@@ -19,6 +20,7 @@ export const DHCP_LEASES = {
 export const ROGUE_DHCP = {
   name: "rogue-dhcp",
   about: "a switch reports an unknown DHCP server, in any wording that names it near the start",
+  devices: ["switches that report unknown DHCP servers"],
   example: "Rogue DHCP server detected on port 7: 10.9.5.66 02:00:00:aa:bb:cc",
   read: ({ message }) => oneEvent(readRogueServer(message)),
 } as const satisfies LineFormat;

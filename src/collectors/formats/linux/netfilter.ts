@@ -17,6 +17,7 @@ const FILTER_PROGRAMS: ReadonlySet<string> = new Set(["kernel", "ulogd"]);
 export const NETFILTER = {
   name: "netfilter",
   about: "the packet filter of Linux gateways, UniFi's included",
+  devices: ["UniFi gateways", "Linux packet filter (iptables, nftables)"],
   example: "[WAN_LOCAL-D-4001] IN=eth8 OUT= SRC=192.0.2.80 DST=198.51.100.4 LEN=60 PROTO=TCP SPT=40112 DPT=23 SYN",
   programs: ["kernel"],
   read: (message) => oneEvent(readFirewall(message)),

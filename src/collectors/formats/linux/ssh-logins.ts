@@ -2,6 +2,8 @@ import type { JsonObject, Severity } from "../../../model/event.ts";
 import { addressOf, integerOf, portOf, put } from "../device-values.ts";
 import { oneEvent, type LineFormat } from "../line-format.ts";
 import type { ParsedEvent } from "../reading.ts";
+import { readPam } from "./pam-messages.ts";
+import { readConnection } from "./ssh-connections.ts";
 
 // Logins to a device, as reported by sshd and dropbear. All patterns are anchored and match in one way only, since an attacker
 // chooses the user name and it may contain anything.
@@ -9,6 +11,9 @@ import type { ParsedEvent } from "../reading.ts";
 const MESSAGE_CHARACTERS_MAX = 2048;
 
 const FAILED = "Failed ";
+
+/** Openings that the method follows: `password for bob`. */
+const NAMES_METHOD: ReadonlySet<string> = new Set([FAILED, "Accepted ", "Partial ", "Postponed "]);
 
 interface LoginOpening {
   readonly type: string;
@@ -35,13 +40,16 @@ const OPENINGS: readonly LoginOpening[] = [
   ...["error: maximum authentication attempts exceeded for ", "maximum authentication attempts exceeded for "].map(
     (begins): LoginOpening => ({ begins, type: "login_failure", severity: "medium", reason: "too many attempts" }),
   ),
-  {
-    begins: "error: PAM: Authentication failure for illegal user ",
-    type: "login_attempt",
-    severity: "low",
-    reason: "unknown user",
-  },
-  { begins: "error: PAM: Authentication failure for ", type: "login_failure", severity: "medium" },
+  // Linux-PAM's words, then those of OpenPAM on FreeBSD and macOS.
+  ...["Authentication failure", "authentication error", "Authentication error"].flatMap((words): LoginOpening[] => [
+    {
+      begins: `error: PAM: ${words} for illegal user `,
+      type: "login_attempt",
+      severity: "low",
+      reason: "unknown user",
+    },
+    { begins: `error: PAM: ${words} for `, type: "login_failure", severity: "medium" },
+  ]),
   ...["Bad password attempt for ", "Bad PAM password attempt for "].map((begins): LoginOpening => ({
     begins,
     type: "login_failure",
@@ -49,6 +57,8 @@ const OPENINGS: readonly LoginOpening[] = [
     method: "password",
   })),
   { begins: "Login attempt for nonexistent user", type: "login_failure", severity: "medium", reason: "unknown user" },
+  { begins: "Partial ", type: "login_attempt", severity: "info" },
+  { begins: "Postponed ", type: "login_attempt", severity: "info" },
   { begins: "Accepted ", type: "login_success", severity: "info" },
   ...["Password auth succeeded for ", "PAM password auth succeeded for "].map((begins): LoginOpening => ({
     begins,
@@ -57,7 +67,11 @@ const OPENINGS: readonly LoginOpening[] = [
     method: "password",
   })),
   { begins: "Pubkey auth succeeded for ", type: "login_success", severity: "info", method: "publickey" },
-  { begins: "Received disconnect from ", type: "session_closed", severity: "info" },
+  ...["Received disconnect from ", "error: Received disconnect from "].map((begins): LoginOpening => ({
+    begins,
+    type: "session_closed",
+    severity: "info",
+  })),
   { begins: "Disconnected from ", type: "session_closed", severity: "info" },
   { begins: "Connection closed by ", type: "session_closed", severity: "info" },
   { begins: "Connection reset by ", type: "session_closed", severity: "info" },
@@ -68,6 +82,7 @@ const REPEATED = /^message repeated (\d{1,6}) times: \[ ?/;
 export const SSH_LOGINS = {
   name: "ssh-logins",
   about: "logins to sshd and dropbear, and PAM's messages under their names",
+  devices: ["OpenSSH", "dropbear"],
   example: "sshd[4242]: Failed password for root from 192.0.2.9 port 4711 ssh2",
   programs: ["sshd", "sshd-session", "sshd-auth", "dropbear"],
   ownsPrograms: true,
@@ -86,7 +101,7 @@ function readLogin(message: string): ParsedEvent | undefined {
   const pam = readPam(text, raw);
   if (pam) return loginEvent(pam, text, raw);
   const opening = OPENINGS.find(({ begins }) => text.startsWith(begins));
-  if (!opening) return undefined;
+  if (!opening) return readConnection(text, raw);
   put(raw, "reason", opening.reason);
   put(raw, "method", opening.method);
   readPeer(text, opening, raw);
@@ -94,47 +109,12 @@ function readLogin(message: string): ParsedEvent | undefined {
 }
 
 function loginEvent(
-  { type, severity }: Pick<LoginOpening, "type" | "severity">,
+  { type, severity, class: eventClass }: Pick<LoginOpening, "type" | "severity"> & Partial<Pick<ParsedEvent, "class">>,
   text: string,
   raw: JsonObject,
 ): ParsedEvent {
   put(raw, "message", text);
-  return { type, source: "network", severity, timestampMs: null, raw };
-}
-
-/** A failure reported by a PAM module, or PAM's summary after several attempts. */
-const PAM_FAILURE =
-  /^(?:pam_[a-z\d_]{1,32}\([^\s():]{1,32}:auth\): authentication failure|PAM \d{1,6} more authentication failures?); /;
-const PAM_UNKNOWN_USER = /^pam_[a-z\d_]{1,32}\([^\s():]{1,32}:auth\): check pass; user unknown$/;
-const PAM_SESSION = /^pam_[a-z\d_]{1,32}\([^\s():]{1,32}:session\): session (opened|closed) for user /;
-/** `root by (uid=0)`, `root(uid=0) by root(uid=0)`. */
-const SESSION_OWNER = /(?:\(uid=\d{1,10}\))?(?: by [^ ]{0,64}\(uid=\d{1,10}\))?$/;
-
-/**
- * Reads PAM's messages under the name of the calling program. The program reports a failed attempt too, and only that report
- * counts as a failure. The user name ends the line, since it may contain anything.
- */
-function readPam(text: string, raw: JsonObject): Pick<LoginOpening, "type" | "severity"> | undefined {
-  const session = PAM_SESSION.exec(text);
-  if (session) {
-    put(raw, "user", text.slice(session[0].length).replace(SESSION_OWNER, ""));
-    return { type: `session_${session[1]!}`, severity: "info" };
-  }
-  const failure = PAM_FAILURE.exec(text);
-  if (failure) readPamPeer(text.slice(failure[0].length), raw);
-  else if (PAM_UNKNOWN_USER.test(text)) put(raw, "reason", "unknown user");
-  else return undefined;
-  return { type: "login_attempt", severity: "low" };
-}
-
-/** Reads `logname= uid=0 euid=0 tty=ssh ruser= rhost=192.0.2.9  user=root`; an unknown user is omitted. */
-function readPamPeer(words: string, raw: JsonObject): void {
-  const at = words.indexOf("rhost=");
-  if (at < 0) return;
-  const [, where, user] = /^([^ ]*)(?: +user=(.*))?/s.exec(words.slice(at + "rhost=".length)) ?? [];
-  const address = addressOf(where);
-  put(raw, address === undefined ? "src_host" : "src_ip", address ?? where);
-  put(raw, "user", user);
+  return { type, source: "network", severity, class: eventClass, timestampMs: null, raw };
 }
 
 /** Reads the user and the address. Everything between the opening and the last ` from ` was typed by the client. */
@@ -146,10 +126,13 @@ function readPeer(text: string, { begins, type }: LoginOpening, raw: JsonObject)
   const where = last < 0 ? who : text.slice(last + " from ".length);
   if (isSession) readSessionPeer(where, raw);
   else {
-    readAddress(where.split(" "), raw);
+    const isFound = readAddress(where.split(" "), raw);
+    if (!isFound && begins.startsWith("error: PAM: ") && HOST_NAME.test(where)) put(raw, "src_host", where);
     readUser(who, prefix, raw);
   }
 }
+
+const HOST_NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}$/;
 
 /** Reads `192.0.2.1 port 22 ssh2` or `192.0.2.1:4711`; returns false if there is no address. */
 function readAddress(words: readonly string[], raw: JsonObject): boolean {
@@ -170,7 +153,7 @@ function readAddress(words: readonly string[], raw: JsonObject): boolean {
 /** Reads `password for invalid user bob`, `publickey for root`, `'root'`, `'root' with ssh-ed25519 key SHA256:...`, `bob`. */
 function readUser(who: string, prefix: string, raw: JsonObject): void {
   let user = who;
-  if (prefix === FAILED || prefix === "Accepted ") {
+  if (NAMES_METHOD.has(prefix)) {
     const at = who.indexOf(" for ");
     if (at < 0) return;
     put(raw, "method", who.slice(0, at));
@@ -193,7 +176,8 @@ function withoutQuotes(user: string): string {
 /** Reads `192.0.2.1 port 22:11: bye`, `user bob 192.0.2.1 port 22`, `authenticating user bob 192.0.2.1 port 22 [preauth]`. */
 function readSessionPeer(text: string, raw: JsonObject): void {
   const words = text.split(" ");
-  const port = words.indexOf("port");
+  // The client chooses the user in front of the address and the farewell behind it.
+  const port = addressOf(words[0]) === undefined ? words.lastIndexOf("port") : 1;
   const address = port > 0 ? port - 1 : 0;
   if (!readAddress(words.slice(address), raw)) return;
   const before = words.slice(0, address).join(" ");

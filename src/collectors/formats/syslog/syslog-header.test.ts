@@ -74,13 +74,40 @@ describe("the syslog header", () => {
       },
     ],
     ["a weekday before the time", "<13>Sun Nov 15 19:00:00 2026 gw app[12]: hello", { device: "gw", process_id: 12 }],
-    ["a number before the time", "<189>123: Nov 15 19:00:00.123: %SYS-5-X: hello", { message: "%SYS-5-X: hello" }],
+    ["a number before the time", "<189>123: Nov 15 19:00:00.123: %SYS: hello", { message: "%SYS: hello" }],
     [
       "the same with a name, a mark and a zone",
-      "<189>45: core-1: *Nov 15 2026 19:00:00.123 CET: %SYS-5-X: hello",
-      { device: "core-1", message: "%SYS-5-X: hello" },
+      "<189>45: core-1: *Nov 15 2026 19:00:00.123 CET: %SYS: hello",
+      { device: "core-1", message: "%SYS: hello" },
     ],
-    ["a zone after the time", "<189>Nov 15 19:00:00.123 UTC: %SYS-5-X: hello", { message: "%SYS-5-X: hello" }],
+    ["a colon before the time", "<189>:Nov 15 19:00:00.123 UTC: %SYS: hello", { message: "%SYS: hello" }],
+    ["a year before the month", "<189>: 2026 Nov 15 19:00:00.123 UTC: %SYS: hello", { message: "%SYS: hello" }],
+    [
+      "a name before the time of a router",
+      "<189>core-1: Nov 15 2026 19:00:00.123 UTC: %SYS: hello",
+      { device: "core-1", message: "%SYS: hello" },
+    ],
+    [
+      "a host with a colon before a code",
+      "<189>Nov 15 19:00:00 core-1: %SYS: hello",
+      { program: "core-1", message: "%SYS: hello" },
+    ],
+    [
+      "the number and time of a router behind those of a relay",
+      "<189>Nov 15 19:00:05 core-1 585917: Nov 15 19:00:00.123: %SYS: hello",
+      { device: "core-1", message: "%SYS: hello" },
+    ],
+    [
+      "two numbers before the time",
+      "<189>45: core-1: 46: Nov 15 2026 19:00:00.123 UTC: %SYS: hello",
+      { device: "core-1", message: "%SYS: hello" },
+    ],
+    [
+      "a colon and a name before the time",
+      "<189>: core-1: Nov 15 2026 19:00:00.123 UTC: %SYS: hello",
+      { device: "core-1", message: "%SYS: hello" },
+    ],
+    ["a zone after the time", "<189>Nov 15 19:00:00.123 UTC: %SYS: hello", { message: "%SYS: hello" }],
     ["a host named like a zone", "<13>Nov 15 19:00:00 UTC app: hello", { device: "UTC", program: "app" }],
     ["a number before anything else", "<13>123: hello", { program: "123", message: "hello" }],
     ["no header: the device is the sender", "hello", { device: "192.0.2.1", message: "hello" }],
@@ -121,17 +148,17 @@ describe("the syslog header", () => {
     expect(timeOf("<13>Nov 15 19:00:00 gw app: hello")).toBe("2026-11-15T19:00:00.000Z");
     expect(timeOf("<13>Nov 15 19:00:00 2024 gw app: hello")).toBe("2024-11-15T19:00:00.000Z");
     expect(timeOf("<13>Sun Nov 15 19:00:00 2026 gw app: hello")).toBe("2026-11-15T19:00:00.000Z");
-    expect(timeOf("<189>123: Nov 15 19:00:00.123: %SYS-5-X: hello")).toBe("2026-11-15T19:00:00.123Z");
+    expect(timeOf("<189>123: Nov 15 19:00:00.123: %SYS: hello")).toBe("2026-11-15T19:00:00.123Z");
     expect(timeOf("hello")).toBeNull();
   });
 
   test("a zone after the time of a router counts", () => {
     const inBerlin = (line: string) => onlyEvent(readLine(line, { ...CONTEXT, timezone: "Europe/Berlin" })).timestampMs;
     const noon = Date.parse("2026-11-15T12:00:00Z");
-    expect(inBerlin("<189>45: *Nov 15 2026 12:00:00 UTC: %SYS-5-X: hello")).toBe(noon);
-    expect(inBerlin("<189>Nov 15 12:00:00 UTC: %SYS-5-X: hello")).toBe(noon);
-    expect(inBerlin("<189>45: Nov 15 13:00:00 CET: %SYS-5-X: hello")).toBe(noon);
-    expect(inBerlin("<189>45: Nov 15 13:00:00: %SYS-5-X: hello")).toBe(noon);
+    expect(inBerlin("<189>45: *Nov 15 2026 12:00:00 UTC: %SYS: hello")).toBe(noon);
+    expect(inBerlin("<189>Nov 15 12:00:00 UTC: %SYS: hello")).toBe(noon);
+    expect(inBerlin("<189>45: Nov 15 13:00:00 CET: %SYS: hello")).toBe(noon);
+    expect(inBerlin("<189>45: Nov 15 13:00:00: %SYS: hello")).toBe(noon);
   });
 
   test.each([

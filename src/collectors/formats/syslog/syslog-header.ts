@@ -2,6 +2,7 @@ import type { JsonObject } from "../../../model/event.ts";
 import { FIELDS_MAX, integerOf, macOf, putForeign } from "../device-values.ts";
 import { beginsOwnHeader } from "../line-formats.ts";
 import { scanTime, scanTimeWithZone, type ScannedTime, type TimeContext } from "../device-times.ts";
+import { scanEpoch, scanHeaderTime } from "./header-times.ts";
 
 // Parses the header of a syslog line: RFC 5424, RFC 3164, and the variants of devices. Every part is optional: a missing one
 // is null, and the rest of the line is the message.
@@ -19,6 +20,8 @@ export interface SyslogHeader {
   readonly deviceMac: string | null;
   readonly model: string | null;
   readonly message: string;
+  /** The message with the program in front of it, as it stands in the line. */
+  readonly whole: string;
   /** Host that relayed the message, if the message has a second header. */
   readonly relay: string | null;
 }
@@ -61,7 +64,7 @@ type HeaderAfterPriority = Omit<SyslogHeader, "facility" | "severity">;
 
 /** True if a header begins at this position: a priority, or a time. */
 export function beginsHeader(line: string, at: number, context: TimeContext): boolean {
-  return scanPriority(line, { at }) !== null || scanTime(line, at, context) !== undefined;
+  return scanPriority(line, { at }) !== null || scanHeaderTime(line, at, context) !== undefined;
 }
 
 /**
@@ -81,7 +84,8 @@ function scanRfc5424(
   const isNil = mayLackTime && line.charCodeAt(cursor.at) === 0x2d && isBlank(line.charCodeAt(cursor.at + 1));
   const time = isNil ? undefined : scanTime(line, cursor.at, context);
   if (!isNil && time === undefined) {
-    cursor.at = start;
+    // Seconds since 1970 take the place of the time; what follows is not RFC 5424.
+    if (scanEpoch(line, timeStart, context) === undefined) cursor.at = start;
     return undefined;
   }
   cursor.at = time === undefined ? cursor.at + 1 : time.end;
@@ -110,6 +114,7 @@ function scanRfc5424(
     deviceMac: null,
     model: null,
     message: line.slice(cursor.at),
+    whole: line.slice(cursor.at),
     relay: null,
   };
 }
@@ -119,8 +124,14 @@ const FORWARDED = "Message forwarded from ";
 
 function scanRfc3164(line: string, cursor: Cursor, context: TimeContext): HeaderAfterPriority {
   skipBlanks(line, cursor);
+  // Some devices of Cisco write a colon in front of the time.
+  if (line.charCodeAt(cursor.at) === COLON) {
+    const behind = line.charCodeAt(cursor.at + 1) === SPACE ? cursor.at + 2 : cursor.at + 1;
+    const isTime = scanTime(line, behind, context) !== undefined || scanRouter(line, behind, context) !== undefined;
+    if (isTime) cursor.at = behind;
+  }
   const { at: start } = cursor;
-  let time = scanTime(line, start, context);
+  let time = scanHeaderTime(line, start, context);
   let host: string | null = null;
   const router = time === undefined ? scanRouter(line, cursor.at, context) : undefined;
   if (router !== undefined) {
@@ -133,10 +144,27 @@ function scanRfc3164(line: string, cursor: Cursor, context: TimeContext): Header
     if (line.charCodeAt(cursor.at) === COLON) cursor.at++;
     skipBlanks(line, cursor);
     host = line.startsWith(FORWARDED, cursor.at) ? scanForwarded(line, cursor) : scanHost(line, cursor);
+    host ??= scanHostBeforeCode(line, cursor);
+    // A relay's time and host, then the router's number and time.
+    const relayed = host === null ? undefined : scanRouter(line, cursor.at, context);
+    if (relayed !== undefined) {
+      ({ time } = relayed);
+      host = relayed.host ?? host;
+      cursor.at = time.end + 1;
+      skipBlanks(line, cursor);
+    }
     if (host === null && line.includes(": %", time.end)) time = skipZone(line, start, time, cursor, context);
   }
   // A relay's header is followed by that of the message, whose time would look like a program: `2026-11-17T06`.
   const isRelayed = host !== null && beginsHeader(line, cursor.at, context);
+  let relay: string | null = null;
+  // The relay's name in front of that of an access point, which has no time of its own.
+  const behind = host === null || isRelayed ? undefined : scanDevice(line, cursor.at);
+  if (behind !== undefined) {
+    relay = host;
+    ({ host, end: cursor.at } = behind);
+  }
+  const { at: wholeStart } = cursor;
   let program = isRelayed ? undefined : scanProgram(line, cursor);
   let deviceMac: string | null = null;
   let model: string | null = null;
@@ -157,8 +185,18 @@ function scanRfc3164(line: string, cursor: Cursor, context: TimeContext): Header
     deviceMac,
     model,
     message: cursor.at === 0 ? line : line.slice(cursor.at),
-    relay: null,
+    whole: wholeStart === 0 ? line : line.slice(wholeStart),
+    relay,
   };
+}
+
+const DEVICE_BEHIND = /([\w.-]{1,255}) (?=[0-9a-f]{12},[\w.-]{1,64}: )/iy;
+
+/** The name of an access point or switch that names itself in place of a program: `U6-Lite 0200000a0b0c,U6-Lite-6.5: ...`. */
+function scanDevice(line: string, at: number): { readonly host: string; readonly end: number } | undefined {
+  DEVICE_BEHIND.lastIndex = at;
+  const device = DEVICE_BEHIND.exec(line);
+  return device === null ? undefined : { host: device[1]!, end: at + device[0].length };
 }
 
 /** Parses `Message forwarded from gateway: sshd[12]: ...`. Returns null and skips nothing if no colon ends the host. */
@@ -172,8 +210,12 @@ function scanForwarded(line: string, cursor: Cursor): string | null {
 }
 
 /** Sequence number, optional host name, and the mark of a clock that is not synchronised. */
-const BEFORE_TIME = /(?:\d{1,10}: +)?(?:([A-Za-z0-9][\w.-]{0,100}): +)?[*.]?(?=[A-Z])/y;
-const ZONE_WORD = / [A-Z]{2,5}(?=: )/y;
+const BEFORE_TIME =
+  /(?:\d{1,10}: +)?(?:(?=[\w.-]{0,100}[A-Za-z])([A-Za-z0-9][\w.-]{0,100}): +)?(?:\d{1,10}: +)?[*.]?(?=[A-Z])/y;
+const ZONE_WORD = / [A-Za-z]{2,5}(?=: )/y;
+const ZONE_OFFSET = / (?:UTC|GMT)([+-])(\d{1,2})(?::?(\d\d))?(?=: )/y;
+/** The host with a colon behind it, where a code follows in place of a program. */
+const HOST_BEFORE_CODE = /([A-Za-z0-9][\w.-]{0,254}): +(?=%[A-Z][A-Z0-9_]{1,40}-)/y;
 
 /**
  * Parses the header of routers and switches: `123: Nov 16 05:00:01.123: %SEC-6-...`,
@@ -185,7 +227,9 @@ function scanRouter(
   context: TimeContext,
 ): { readonly time: ScannedTime; readonly host: string | null } | undefined {
   const first = line.charCodeAt(at);
-  if (first !== ASTERISK && first !== POINT && !(first >= 0x30 && first <= 0x39)) return undefined;
+  const isNumbered = first === ASTERISK || first === POINT || (first >= 0x30 && first <= 0x39);
+  // Without a number, the host in front of the time would pass for a program.
+  if (!isNumbered && !(isLetter(first) && line.includes(": %", at))) return undefined;
   BEFORE_TIME.lastIndex = at;
   const before = BEFORE_TIME.exec(line);
   if (before === null) return undefined;
@@ -196,8 +240,24 @@ function scanRouter(
   return line.charCodeAt(inZone.end) === COLON ? { time: inZone, host: before[1] ?? null } : undefined;
 }
 
+function scanHostBeforeCode(line: string, cursor: Cursor): string | null {
+  HOST_BEFORE_CODE.lastIndex = cursor.at;
+  const found = HOST_BEFORE_CODE.exec(line);
+  if (found === null) return null;
+  cursor.at += found[0].length;
+  return found[1]!;
+}
+
 /** Includes the zone between the time and a colon. Of zone names only UTC is understood, as others are ambiguous. */
 function withZone(line: string, start: number, time: ScannedTime, context: TimeContext): ScannedTime | undefined {
+  ZONE_OFFSET.lastIndex = time.end;
+  const offset = ZONE_OFFSET.exec(line);
+  if (offset !== null) {
+    const [whole, sign, hours, minutes = "0"] = offset;
+    const inUtc = scanTime(line, start, { ...context, timezone: "UTC" }) ?? time;
+    const shiftMs = (Number(hours) * 60 + Number(minutes)) * 60_000;
+    return { ms: sign === "-" ? inUtc.ms + shiftMs : inUtc.ms - shiftMs, end: time.end + whole.length };
+  }
   const inZone = scanTimeWithZone(line, start, time.end, context);
   if (inZone !== undefined) return inZone;
   ZONE_WORD.lastIndex = time.end;
@@ -353,13 +413,12 @@ function integer(text: string): number | null {
   return text.length <= 9 ? (integerOf(text) ?? null) : null;
 }
 
+function isLetter(code: number): boolean {
+  return (code | 0x20) >= 0x61 && (code | 0x20) <= 0x7a;
+}
+
 function isProgramCharacter(code: number): boolean {
   return (
-    ((code | 0x20) >= 0x61 && (code | 0x20) <= 0x7a) ||
-    (code >= 0x2b && code <= 0x39) ||
-    code === 0x5f ||
-    code === 0x40 ||
-    code === 0x28 ||
-    code === 0x29
+    isLetter(code) || (code >= 0x2b && code <= 0x39) || code === 0x5f || code === 0x40 || code === 0x28 || code === 0x29
   );
 }

@@ -32,6 +32,33 @@ describe("a relayed line is read like the original, with both host names", () =>
       "the sender's address",
       `<13>Nov 16 05:00:00 relay-1 Original Address=192.0.2.3 <132>2026-11-16T04:59:59.250Z gateway ${CEF}`,
     ],
+    ["Cribl", `<13>Nov 16 05:00:00 relay-1 Cribl: <132>2026-11-16T04:59:59.250Z gateway ${CEF}`],
+    ["Logstash", `<13>Nov 16 05:00:00 relay-1 LOGSTASH[-]: <132>2026-11-16T04:59:59.250Z gateway ${CEF}`],
+    [
+      "Graylog, with structured data",
+      `<14>1 2026-11-16T05:00:00Z relay-1 graylog - - [x@1 y="z"] <132>2026-11-16T04:59:59.250Z gateway ${CEF}`,
+    ],
+    ["nothing but a name", `relay-1 <132>2026-11-16T04:59:59.250Z gateway ${CEF}`],
+    ["a name in brackets", `[relay-1] <132>2026-11-16T04:59:59.250Z gateway ${CEF}`],
+    ["a chain of syslog-ng", `<132>2026-11-16T04:59:59.250Z gateway/relay-1 ${CEF}`],
+    ["a chain with the name of a source", `<132>2026-11-16T04:59:59.250Z s_net@gateway/relay-2/relay-1 ${CEF}`],
+    [
+      "JSON of a relay that names itself",
+      `<13>Nov 16 05:00:00 relay-1 fluent-bit: ${JSON.stringify({ message: `<132>2026-11-16T04:59:59.250Z gateway ${CEF}`, x: 1 })}`,
+    ],
+    [
+      "JSON of Cribl",
+      JSON.stringify({ _raw: `<132>2026-11-16T04:59:59.250Z gateway ${CEF}`, host: "relay-1", _time: 1 }),
+    ],
+    [
+      "GELF",
+      JSON.stringify({
+        version: "1.1",
+        host: "relay-1",
+        short_message: "Threat",
+        full_message: `<132>2026-11-16T04:59:59.250Z gateway ${CEF}`,
+      }),
+    ],
     ["two relays", `<13>Nov 16 05:00:01 relay-1 <13>Nov 16 05:00:00 relay-2 2026-11-16T04:59:59.250Z gateway ${CEF}`],
   ])("%s", (_, line) => {
     const event = read(line);
@@ -57,6 +84,17 @@ describe("a relayed line is read like the original, with both host names", () =>
     });
   });
 
+  test("an access point behind a relay keeps its name", () => {
+    const login = "dropbear[12]: Bad password attempt for 'root' from 192.0.2.9:4711";
+    for (const between of ["", "Nov 16 04:59:59 "]) {
+      const line = `<14>Nov 16 05:00:00 relay-1 ${between}ap-7 0200000a0b0c,U6-Lite-6.7.54: ${login}`;
+      expect(read(line)).toMatchObject({
+        type: "login_failure",
+        raw: { device: "ap-7", relay: "relay-1", device_mac: "02:00:00:0a:0b:0c", model: "U6-Lite-6.7.54" },
+      });
+    }
+  });
+
   test("an unparsed line keeps the fields of its own header", () => {
     expect(read("<13>Nov 16 05:00:00 relay-1 <11>Nov 16 04:59:59 web backup[3]: nothing was copied")).toMatchObject({
       type: "unparsed",
@@ -78,6 +116,15 @@ describe("text that only looks like a relayed header", () => {
       type: "unparsed",
       raw: { device: "web", message: "2026-11-16 04:59:59 ERROR worker: lost" },
     });
+  });
+
+  test.each([
+    ["of a program", (typed: string) => `<13>Nov 16 05:00:00 web shop[7]: ${JSON.stringify({ message: typed })}`],
+    ["of nobody", (typed: string) => JSON.stringify({ message: typed, user: "ann" })],
+  ])("JSON %s may have text that a stranger typed", (_, wrap) => {
+    const event = read(wrap(`<38>Nov 16 04:59:59 vault sshd[12]: ${LOGIN}`));
+    expect(event.type).toBe("log_line");
+    expect(event.raw["device"]).not.toBe("vault");
   });
 
   test.each(["shop[7]", "sshd[7]"])("a message of %s may start with text that a stranger typed", (program) => {

@@ -4,6 +4,7 @@ import { alarmKind, type AlarmKind } from "./alarm-kinds.ts";
 import type { FieldList, LineFieldSlot } from "../field-list.ts";
 import { accessMethodOf, addressOf, macOf, ownText, textOf, typeOf } from "../device-values.ts";
 import { fixedSlot } from "./alarm-parameters.ts";
+import { typeOfForeignAlarm } from "../foreign-alarm.ts";
 import type { ParsedEvent } from "../reading.ts";
 import { threatClass, threatClassOfSignature } from "../threat-classes.ts";
 import { readAnyTime, type TimeContext } from "../device-times.ts";
@@ -21,6 +22,7 @@ const SLOTS = {
   camera: field("camera"),
   category: field("category"),
   device: field("device"),
+  dstIp: field("dst_ip"),
   door: field("door"),
   eventCode: field("event_code"),
   eventName: field("event_name"),
@@ -83,7 +85,8 @@ export function readAlarm(alarm: Alarm, fields: FieldList, context: TimeContext)
   for (const [slot, other] of FALLBACKS) {
     if (!fields.has(slot) && fields.has(other)) fields.add(slot, fields.get(other)!);
   }
-  const { kind, type } = meaningOf(alarm, fields.text(SLOTS.category));
+  const { kind, type: named } = meaningOf(alarm, fields.text(SLOTS.category));
+  const type = (kind.type === undefined && isForeign(vendor) ? foreignType(alarm, fields) : undefined) ?? named;
   fields.set(SLOTS.eventName, name);
   if (code !== undefined && code !== "") fields.set(SLOTS.eventCode, code);
   if (vendor !== undefined) fields.set(SLOTS.product, alarm.product);
@@ -103,6 +106,15 @@ export function readAlarm(alarm: Alarm, fields: FieldList, context: TimeContext)
   else if (type === "rogue_access_point") completeRogueAccessPoint(raw);
   const rated = severity ?? kind.severity ?? "info";
   return { type, source: kind.source, severity: rated, class: kind.class, timestampMs, raw };
+}
+
+function isForeign(vendor: string | undefined): boolean {
+  return vendor !== undefined && !vendor.startsWith("Ubiquiti");
+}
+
+function foreignType({ product, name }: Alarm, fields: FieldList): string | undefined {
+  const hasBothEnds = fields.has(SLOTS.srcIp) && fields.has(SLOTS.dstIp);
+  return typeOfForeignAlarm(product, name, fields.text(SLOTS.category), fields.text(SLOTS.action), hasBothEnds);
 }
 
 function meaningOf(alarm: Alarm, category: string): NonNullable<Alarm["meaning"]> {
