@@ -289,6 +289,27 @@ test.each([
   expect(faults[0]!.message).toMatch(reason);
 });
 
+test("a secret can be in a file that a variable names", () => {
+  writeFileSync(join(folder, "secret"), "https://hooks.example/from-a-file\n");
+  const FILE = "TOCSIN_NOTIFICATIONS_SLACK_URL_FILE";
+  expect(settingsOf({ environment: { [FILE]: "secret" } }).notifications.slackUrl).toBe(
+    "https://hooks.example/from-a-file",
+  );
+  const origin = `variable ${FILE}`;
+  const both = { [FILE]: "secret", TOCSIN_NOTIFICATIONS_SLACK_URL: "https://hooks.example/" };
+  const message = "is set, and so is TOCSIN_NOTIFICATIONS_SLACK_URL: set one of them";
+  expect(faultsOf({ environment: both })).toEqual([{ path: "notifications.slack_url", origin, message }]);
+  expect(faultsOf({ environment: { [FILE]: "missing" } })).toMatchObject([
+    { path: "notifications.slack_url", origin, message: expect.stringContaining("cannot be read") },
+  ]);
+  writeFileSync(join(folder, "large"), "x".repeat(20_000));
+  expect(faultsOf({ environment: { [FILE]: "large" } })).toMatchObject([
+    { message: expect.stringContaining("larger than") },
+  ]);
+  expect(faultsOf({ environment: { TOCSIN_PORT_FILE: "secret" } })).toMatchObject([{ path: "TOCSIN_PORT_FILE" }]);
+  expect(settingsOf({ environment: { TOCSIN_OPENSEARCH_PASSWORD_FILE: "" } }).opensearch.passwordFile).toBeNull();
+});
+
 test("an empty file and an empty variable set nothing", () => {
   expect(settingsOf({ yaml: "# nothing\n", environment: { TOCSIN_PORT: "" } }).port).toBe(8080);
 });
@@ -400,7 +421,7 @@ test("a secret that is too short is refused with the minimum length, and not sho
     TOCSIN_ENRICHMENT_ABUSEIPDB_KEY: 4,
     TOCSIN_ANALYSIS_KEY: 4,
   };
-  const secrets = settingEntries().filter(({ isSecret, isUrl }) => isSecret && !isUrl);
+  const secrets = settingEntries().filter(({ isSecret, allowed }) => isSecret && allowed.startsWith("a secret of"));
   const stated = secrets.map(({ variable, allowed }) => {
     const [, least] = /^a secret of at least (\d+) characters/.exec(allowed) ?? [];
     return [variable, Number(least)] as const;
