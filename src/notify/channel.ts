@@ -18,8 +18,13 @@ export type ConfiguredChannels = ReadonlyMap<Channel, ChannelSender>;
 export type SendOutcome =
   /** `error`: some recipients were refused for good. */
   | { readonly kind: "sent"; readonly error?: string }
-  /** Some recipients have the message. Only those in `untold` are tried again. */
-  | { readonly kind: "partly"; readonly error: string; readonly untold: readonly string[] }
+  /** Some recipients have the message. Only those in `untold` are tried again, after the delay that the peer asked for. */
+  | {
+      readonly kind: "partly";
+      readonly error: string;
+      readonly untold: readonly string[];
+      readonly retryAfterMs?: number;
+    }
   /** The peer refused the message for good: a retry cannot succeed. */
   | { readonly kind: "refused"; readonly error: string }
   | {
@@ -32,13 +37,19 @@ export type SendOutcome =
     };
 
 export interface ChannelPost {
+  readonly method?: "POST" | "PUT";
   readonly url: string;
   /** JSON. */
   readonly body: string;
   readonly headers?: Readonly<Record<string, string>>;
   /** Secrets besides the URL, which are redacted from the peer's answer. */
   readonly secrets?: readonly string[];
+  /** Reads the delay that the peer asks for from its JSON answer, where that is not in `Retry-After`. */
+  readonly delayMsOf?: (answer: PeerAnswer) => number | undefined;
 }
+
+/** A JSON object from a peer: nothing about it is certain. */
+export type PeerAnswer = Readonly<Record<string, unknown>>;
 
 /** The connections that a channel sends through. */
 export interface ChannelTransport {

@@ -1,4 +1,5 @@
 import { oneLine } from "../lib/text.ts";
+import { formatTime } from "../lib/time.ts";
 import type { AlertSummary, TimelineEntry } from "../model/alert.ts";
 import type { Resolution } from "../model/alert-state.ts";
 import { SEVERITIES, type Severity } from "../model/event.ts";
@@ -76,6 +77,22 @@ const RESOLUTION_WORDS: Readonly<Record<Resolution, string>> = {
   benign: "benign",
   duplicate: "duplicate",
 };
+
+/** The facts of an alert with their names, in the order in which people read them. */
+export function alertFacts(item: MessageItem): [string, string][] {
+  const { alert } = item;
+  return [
+    ["Severity", alert.severity],
+    ["Rule", alert.rule.name],
+    ["Source", alert.source],
+    ...(alert.group ? [[alert.group.field, alert.group.value] as [string, string]] : []),
+    ["Events", String(alert.eventCount)],
+    ["First event", formatTime(alert.firstEventAt)],
+    ["Last event", formatTime(alert.lastEventAt)],
+    ["Status", alert.status],
+    ...closingFacts(item),
+  ];
+}
 
 /** The resolution as additional facts of an alert. */
 export function closingFacts({ closing }: MessageItem): [string, string][] {
