@@ -1,0 +1,14 @@
+import type { IconName } from "../components/ui/icons.tsx";
+import type { ChannelStatus } from "../data/channels.ts";
+
+export type ChannelName = ChannelStatus["name"];
+
+/** The channels that the service knows, in the order in which it lists them. */
+export const CHANNELS: Readonly<Record<ChannelName, { readonly name: string; readonly icon: IconName }>> = {
+  slack: { name: "Slack", icon: "message-square" },
+  email: { name: "E-mail", icon: "mail" },
+  webhook: { name: "Webhook", icon: "webhook" },
+  ntfy: { name: "ntfy", icon: "bell" },
+};
+
+export const CHANNEL_NAMES = Object.keys(CHANNELS) as ChannelName[];
