@@ -9,6 +9,9 @@ export const CHANNELS: Readonly<Record<ChannelName, { readonly name: string; rea
   email: { name: "E-mail", icon: "mail" },
   webhook: { name: "Webhook", icon: "webhook" },
   ntfy: { name: "ntfy", icon: "bell" },
+  telegram: { name: "Telegram", icon: "send" },
+  discord: { name: "Discord", icon: "message-square" },
+  teams: { name: "Microsoft Teams", icon: "message-square" },
 };
 
 export const CHANNEL_NAMES = Object.keys(CHANNELS) as ChannelName[];

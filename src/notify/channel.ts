@@ -125,6 +125,8 @@ export function defineChannel<const Shape extends SettingShape, const Required e
     findConflicts,
     peerUrls: (settings) =>
       urlSettings
+        // A URL with a default is used only with the other settings of the channel.
+        .filter((setting) => isConfigured(settings) || settingMeta.get(shape[setting]!)?.fallback === "off")
         .map((setting) => ({ setting, url: settings[setting] as string | null }))
         .filter((each): each is { setting: string; url: string } => each.url !== null),
     open: (settings, transport) =>

@@ -3,6 +3,7 @@ import { secretsOfLogin, withoutSecrets } from "../../lib/redact.ts";
 import { choice, credentialOrOff, integer, list, textOrOff } from "../../lib/setting-types.ts";
 import { lines, oneLine } from "../../lib/text.ts";
 import { defineChannel, type SendOutcome, type ChannelTransport } from "../channel.ts";
+import { html } from "../escape.ts";
 import {
   alertFacts,
   closingTexts,
@@ -215,16 +216,4 @@ function htmlOfMany(items: readonly MessageItem[]): string {
   );
   const more = omitted > 0 ? `<p>And ${omitted} more.</p>` : "";
   return `<h2>${countsOf(items)}</h2><ul>${rules.join("")}</ul><ul>${alerts.join("")}</ul>${more}`;
-}
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;",
-};
-
-function html(words: string): string {
-  return words.replace(/[&<>"']/g, (character) => ENTITIES[character]!);
 }
