@@ -12,6 +12,9 @@ export const CHANNELS: Readonly<Record<ChannelName, { readonly name: string; rea
   telegram: { name: "Telegram", icon: "send" },
   discord: { name: "Discord", icon: "message-square" },
   teams: { name: "Microsoft Teams", icon: "message-square" },
+  pagerduty: { name: "PagerDuty", icon: "bell" },
+  opsgenie: { name: "Opsgenie", icon: "bell" },
+  matrix: { name: "Matrix", icon: "message-square" },
 };
 
 export const CHANNEL_NAMES = Object.keys(CHANNELS) as ChannelName[];

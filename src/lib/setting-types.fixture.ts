@@ -11,6 +11,7 @@ const SAMPLE_TEXTS = [
   "0123456789abcdef",
   "mail.example.com",
   "a@example.com",
+  "!room:example.com",
   "12345678:abcdefghijklmnopqrstuvwxyz_0123456",
 ];
 

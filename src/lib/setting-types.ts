@@ -159,6 +159,10 @@ export const credentialOrOff = secretOf(CREDENTIAL_CHARACTERS_MIN);
 export const secretTextOrOff = (about: string, allowed: string, pattern: RegExp) =>
   textOr("off", text.regex(pattern), { about, allowed, isSecret: true });
 
+/** A key or token that is sent in a header: a line break in it would end the header. */
+export const tokenOrOff = (about: string) =>
+  secretTextOrOff(about, "at least 8 printable characters without spaces", /^[\x21-\x7e]{8,1024}$/);
+
 /** The base URL of a service whose makers run it at a known address, and others at their own. */
 export const urlWithDefault = (about: string, fallback: string) =>
   setting(url, { about, allowed: URL_ALLOWED, fallback, isUrl: true, read: readText });

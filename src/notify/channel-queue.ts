@@ -130,10 +130,11 @@ export class ChannelQueue {
   }
 
   async #begin(): Promise<void> {
-    const { store, name, newDeliveryId, pace } = this.#options;
+    const { store, name, channel, newDeliveryId, pace } = this.#options;
     const deliveryId = newDeliveryId();
+    const messageMax = Math.min(pace.messageMax, channel.messageMax ?? Infinity);
     this.#past = { ...this.#past, lastWasNew: true };
-    await this.#deliver(deliveryId, await store.notifications.begin(name, deliveryId, pace.messageMax));
+    await this.#deliver(deliveryId, await store.notifications.begin(name, deliveryId, messageMax));
   }
 
   async #again(deliveryId: string): Promise<void> {

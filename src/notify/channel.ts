@@ -8,6 +8,10 @@ import type { Message } from "./message.ts";
 
 /** Sends messages on a configured channel. */
 export interface ChannelSender {
+  /** True if the channel keeps a record of each alert: it is told whenever the alert's status changes. */
+  readonly followsAlerts?: true;
+  /** The most notifications of one message, if the channel has a limit of its own. */
+  readonly messageMax?: number;
   /** Never rejects because of the peer: that is an outcome. Not every channel can honour the signal. */
   send(message: Message, signal: AbortSignal): Promise<SendOutcome>;
 }

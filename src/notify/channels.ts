@@ -3,7 +3,10 @@ import { snakeCase } from "../lib/text.ts";
 import { CHANNELS, type Channel } from "../model/rule.ts";
 import { discord } from "./channels/discord.ts";
 import { email } from "./channels/email.ts";
+import { matrix } from "./channels/matrix.ts";
 import { ntfy } from "./channels/ntfy.ts";
+import { opsgenie } from "./channels/opsgenie.ts";
+import { pagerduty } from "./channels/pagerduty.ts";
 import { slack } from "./channels/slack.ts";
 import { teams } from "./channels/teams.ts";
 import { telegram } from "./channels/telegram.ts";
@@ -20,6 +23,9 @@ export const CHANNEL_DEFINITIONS = {
   telegram,
   discord,
   teams,
+  pagerduty,
+  opsgenie,
+  matrix,
 } as const satisfies Readonly<Record<Channel, unknown>>;
 
 type Shapes = (typeof CHANNEL_DEFINITIONS)[Channel]["settings"];

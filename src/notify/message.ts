@@ -48,6 +48,8 @@ export interface Message {
   readonly items: readonly MessageItem[];
   /** The remaining recipients, if others already have the message. */
   readonly untold?: readonly string[];
+  /** The message is a test of the channel: its alert does not exist. */
+  readonly isTest?: true;
 }
 
 /** Most severe first, without zero counts. */
@@ -69,6 +71,7 @@ export const REASON_WORDS: Readonly<Record<NotificationReason, string>> = {
   reopened: "Reopened",
   severity_raised: "Severity raised",
   resolved: "Resolved",
+  acknowledged: "Acknowledged",
 };
 
 const RESOLUTION_WORDS: Readonly<Record<Resolution, string>> = {
@@ -136,8 +139,8 @@ export function digestOf(items: readonly MessageItem[], shownMax: number): Diges
   };
 }
 
-/** One item per distinct alert. */
-function alertsOf(items: readonly MessageItem[]): MessageItem[] {
+/** One item per distinct alert: its last. */
+export function alertsOf(items: readonly MessageItem[]): MessageItem[] {
   return [...new Map(items.map((item) => [item.alert.id, item])).values()];
 }
 

@@ -1,4 +1,4 @@
-import { credentialOrOff, secretUrlOrOff } from "../../lib/setting-types.ts";
+import { secretUrlOrOff, tokenOrOff } from "../../lib/setting-types.ts";
 import { cutBytes } from "../../lib/text.ts";
 import type { Severity } from "../../model/event.ts";
 import { defineChannel } from "../channel.ts";
@@ -29,7 +29,7 @@ export const ntfy = defineChannel({
   delivers: "a push message with the priority of the severity",
   settings: {
     ntfyUrl: secretUrlOrOff("URL of a topic of ntfy, such as https://ntfy.sh/<topic>"),
-    ntfyToken: credentialOrOff("access token for a topic that is protected"),
+    ntfyToken: tokenOrOff("access token for a topic that is protected"),
   },
   required: ["ntfyUrl"],
   needs: [{ setting: "ntfyUrl", because: "ntfyToken", why: "nothing is published without it" }],
