@@ -15,6 +15,8 @@ export const CHANNELS: Readonly<Record<ChannelName, { readonly name: string; rea
   pagerduty: { name: "PagerDuty", icon: "bell" },
   opsgenie: { name: "Opsgenie", icon: "bell" },
   matrix: { name: "Matrix", icon: "message-square" },
+  syslog: { name: "Syslog", icon: "list" },
+  http: { name: "HTTP request", icon: "webhook" },
 };
 
 export const CHANNEL_NAMES = Object.keys(CHANNELS) as ChannelName[];

@@ -12,6 +12,7 @@ const SAMPLE_TEXTS = [
   "mail.example.com",
   "a@example.com",
   "!room:example.com",
+  '{"text":"{{headline}}"}',
   "12345678:abcdefghijklmnopqrstuvwxyz_0123456",
 ];
 

@@ -25,6 +25,8 @@ export const CHANNELS = [
   "pagerduty",
   "opsgenie",
   "matrix",
+  "syslog",
+  "http",
 ] as const;
 export type Channel = (typeof CHANNELS)[number];
 export const WINDOW_MS_MAX = 7 * DAY_MS;

@@ -3,11 +3,13 @@ import { snakeCase } from "../lib/text.ts";
 import { CHANNELS, type Channel } from "../model/rule.ts";
 import { discord } from "./channels/discord.ts";
 import { email } from "./channels/email.ts";
+import { http } from "./channels/http.ts";
 import { matrix } from "./channels/matrix.ts";
 import { ntfy } from "./channels/ntfy.ts";
 import { opsgenie } from "./channels/opsgenie.ts";
 import { pagerduty } from "./channels/pagerduty.ts";
 import { slack } from "./channels/slack.ts";
+import { syslog } from "./channels/syslog.ts";
 import { teams } from "./channels/teams.ts";
 import { telegram } from "./channels/telegram.ts";
 import { webhook } from "./channels/webhook.ts";
@@ -26,6 +28,8 @@ export const CHANNEL_DEFINITIONS = {
   pagerduty,
   opsgenie,
   matrix,
+  syslog,
+  http,
 } as const satisfies Readonly<Record<Channel, unknown>>;
 
 type Shapes = (typeof CHANNEL_DEFINITIONS)[Channel]["settings"];

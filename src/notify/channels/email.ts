@@ -15,7 +15,7 @@ import {
   REPEAT_WORDS,
 } from "../message.ts";
 import type { Message, MessageItem } from "../message.ts";
-import { plainLines } from "../plain-text.ts";
+import { plainLines } from "../message-text.ts";
 import { withTlsAdvice } from "../tls-advice.ts";
 
 // Messages as mails, in plain text and HTML, submitted to the operator's mail server.

@@ -3,7 +3,7 @@ import { cutBytes, oneLine } from "../../lib/text.ts";
 import { defineChannel, type PeerAnswer } from "../channel.ts";
 import { html } from "../escape.ts";
 import { digestOf, headlineOf, lineOf, type Message, REPEAT_WORDS } from "../message.ts";
-import { plainLines } from "../plain-text.ts";
+import { plainLines } from "../message-text.ts";
 
 // Messages to a room of Matrix, in plain text and HTML. The delivery id is the transaction id: a server that has the message
 // already does not post it again.

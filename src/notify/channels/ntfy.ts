@@ -3,7 +3,7 @@ import { cutBytes } from "../../lib/text.ts";
 import type { Severity } from "../../model/event.ts";
 import { defineChannel } from "../channel.ts";
 import { digestOf, headlineOf, type Message } from "../message.ts";
-import { plainLines } from "../plain-text.ts";
+import { plainLines } from "../message-text.ts";
 
 // Messages to a topic of ntfy, published as JSON. They are plain text, in which nothing is markup.
 

@@ -22,7 +22,7 @@ const VALUE_BYTES_MAX = 350;
 const LINE_BYTES_MAX = 500;
 const ALERTS_SHOWN_MAX = 10;
 
-type Run = Readonly<Record<string, unknown>>;
+type TextRun = Readonly<Record<string, unknown>>;
 
 export const teams = defineChannel({
   delivers: "an Adaptive Card, through a workflow",
@@ -99,15 +99,15 @@ function paragraphs(words: string): object[] {
   return blocks.map((line, nth) => block([run(line)], nth === 0 ? "Default" : "None"));
 }
 
-function block(inlines: readonly Run[], spacing: "Default" | "None" = "Default"): object {
+function block(inlines: readonly TextRun[], spacing: "Default" | "None" = "Default"): object {
   return { type: "RichTextBlock", spacing, inlines };
 }
 
-function named(name: string): Run {
+function named(name: string): TextRun {
   return run(`${cutBytes(name, VALUE_BYTES_MAX)}: `, { weight: "Bolder" });
 }
 
 /** Two opening braces begin a function of the card, such as one that formats a date. */
-function run(text: string, more: Run = {}): Run {
+function run(text: string, more: TextRun = {}): TextRun {
   return { type: "TextRun", text: text.replace(/\{(?=\{)/g, "{ ") || "–", ...more };
 }

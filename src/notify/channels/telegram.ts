@@ -3,7 +3,7 @@ import { cut, oneLine } from "../../lib/text.ts";
 import { defineChannel, type PeerAnswer } from "../channel.ts";
 import { html } from "../escape.ts";
 import { countsOf, digestOf, lineOf, REASON_WORDS, REPEAT_WORDS, type Message, type MessageItem } from "../message.ts";
-import { plainLines } from "../plain-text.ts";
+import { plainLines } from "../message-text.ts";
 
 // Messages of a Telegram bot, in its subset of HTML. Telegram turns addresses, @names and /commands into links wherever they
 // occur, except in code: text from events is always in code.
