@@ -17,6 +17,7 @@ export const CHANNELS: Readonly<Record<ChannelName, { readonly name: string; rea
   matrix: { name: "Matrix", icon: "message-square" },
   syslog: { name: "Syslog", icon: "list" },
   http: { name: "HTTP request", icon: "webhook" },
+  elasticsearch: { name: "Elasticsearch", icon: "search" },
 };
 
 export const CHANNEL_NAMES = Object.keys(CHANNELS) as ChannelName[];

@@ -181,6 +181,7 @@ test("every setting can be given as a variable and as a flag, in text", () => {
     "notifications.syslog_transport": ["tls", "tls"],
     "notifications.syslog_format": ["cef", "cef"],
     "notifications.syslog_facility": ["4", 4],
+    "notifications.elasticsearch_index": ["alerts-of-site", "alerts-of-site"],
     "notifications.http_method": ["PUT", "PUT"],
     "notifications.http_content_type": ["text/plain", "text/plain"],
     "notifications.http_per": ["notification", "notification"],

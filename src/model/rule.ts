@@ -27,6 +27,7 @@ export const CHANNELS = [
   "matrix",
   "syslog",
   "http",
+  "elasticsearch",
 ] as const;
 export type Channel = (typeof CHANNELS)[number];
 export const WINDOW_MS_MAX = 7 * DAY_MS;

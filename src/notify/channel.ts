@@ -50,6 +50,8 @@ export interface ChannelPost {
   readonly secrets?: readonly string[];
   /** Reads the delay that the peer asks for from its JSON answer, where that is not in `Retry-After`. */
   readonly delayMsOf?: (answer: PeerAnswer) => number | undefined;
+  /** Reads the outcome from the JSON of an answer with 2xx, where that does not mean that all is well. */
+  readonly outcomeOf?: (answer: PeerAnswer) => SendOutcome;
 }
 
 /** A JSON object from a peer: nothing about it is certain. */

@@ -2,6 +2,7 @@ import type { z } from "zod";
 import { snakeCase } from "../lib/text.ts";
 import { CHANNELS, type Channel } from "../model/rule.ts";
 import { discord } from "./channels/discord.ts";
+import { elasticsearch } from "./channels/elasticsearch.ts";
 import { email } from "./channels/email.ts";
 import { http } from "./channels/http.ts";
 import { matrix } from "./channels/matrix.ts";
@@ -30,6 +31,7 @@ export const CHANNEL_DEFINITIONS = {
   matrix,
   syslog,
   http,
+  elasticsearch,
 } as const satisfies Readonly<Record<Channel, unknown>>;
 
 type Shapes = (typeof CHANNEL_DEFINITIONS)[Channel]["settings"];

@@ -44,16 +44,16 @@ export const TEMPLATE_FIELDS = {
   resolved_by: "of a resolved alert",
   comment: "of a resolved alert",
 } as const;
-export type MessageField = keyof typeof TEMPLATE_FIELDS;
+export type InsertedField = keyof typeof TEMPLATE_FIELDS;
 
-export type TemplateValues = Readonly<Record<MessageField, unknown>>;
+export type TemplateValues = Readonly<Record<InsertedField, unknown>>;
 
-type TemplatePart = string | { readonly field: MessageField; readonly escape: TemplateEscape | undefined };
-export type MessageTemplate = readonly TemplatePart[];
+type InsertedPart = string | { readonly field: InsertedField; readonly escape: TemplateEscape | undefined };
+export type MessageTemplate = readonly InsertedPart[];
 
 /** The template, or why it is none. */
 export function parseTemplate(text: string): MessageTemplate | { readonly fault: string } {
-  const parts: TemplatePart[] = [];
+  const parts: InsertedPart[] = [];
   let at = 0;
   for (let open = text.indexOf("{{"); open >= 0; open = text.indexOf("{{", at)) {
     const close = text.indexOf("}}", open);
@@ -67,7 +67,7 @@ export function parseTemplate(text: string): MessageTemplate | { readonly fault:
     if (escape !== undefined && !Object.hasOwn(TEMPLATE_ESCAPES, escape)) {
       return { fault: unknown("escape", escape, Object.keys(TEMPLATE_ESCAPES)) };
     }
-    parts.push(text.slice(at, open), { field: name as MessageField, escape: escape as TemplateEscape | undefined });
+    parts.push(text.slice(at, open), { field: name as InsertedField, escape: escape as TemplateEscape | undefined });
     if (parts.length > FIELDS_MAX * 2) return { fault: `has more than ${FIELDS_MAX} fields` };
     at = close + 2;
   }

@@ -9,6 +9,8 @@ import { withTlsAdvice } from "./tls-advice.ts";
 
 const TIMEOUT_MS = 15_000;
 const ANSWER_BYTES_MAX = 4096;
+/** For answers that are read and not only shown. */
+const READ_ANSWER_BYTES_MAX = 256 * 1024;
 const ANSWER_CHARACTERS_SHOWN_MAX = 200;
 export const PRIVATE_REMEDY = "notifications.private_addresses allows private ones";
 /** Errors before the connection was established: the message cannot have arrived. */
@@ -21,7 +23,7 @@ interface PostOptions {
 }
 
 export async function post(
-  { method = "POST", url, body, headers, secrets = [], delayMsOf }: ChannelPost,
+  { method = "POST", url, body, headers, secrets = [], delayMsOf, outcomeOf }: ChannelPost,
   { allowsPrivate, lookup, signal }: PostOptions,
 ): Promise<SendOutcome> {
   const shown = (text: string) => presentable(text, [...secretsOfAddress(url), ...secrets]);
@@ -32,13 +34,14 @@ export async function post(
       body,
       headers: { "Content-Type": "application/json; charset=utf-8", "User-Agent": "tocsin", ...headers },
       timeoutMs: TIMEOUT_MS,
-      answerBytesMax: ANSWER_BYTES_MAX,
+      answerBytesMax: outcomeOf ? READ_ANSWER_BYTES_MAX : ANSWER_BYTES_MAX,
       allowsPrivate,
       remedy: PRIVATE_REMEDY,
       signal,
       ...(lookup && { lookup }),
     });
-    return outcomeOf(answer, shown, delayMsOf);
+    if (outcomeOf && isOk(answer)) return redacted(outcomeIn(answer, outcomeOf), shown);
+    return outcomeOfStatus(answer, shown, delayMsOf);
   } catch (error) {
     if (error instanceof AddressRefused) return { kind: "refused", error: shown(error.message) };
     const { code, message } = error as NodeJS.ErrnoException;
@@ -47,12 +50,27 @@ export async function post(
   }
 }
 
-function outcomeOf(
-  { status, headers, body, isCut }: OutgoingAnswer,
+function isOk({ status }: OutgoingAnswer): boolean {
+  return status >= 200 && status < 300;
+}
+
+/** An answer that cannot be read says nothing: the message may have arrived. */
+function outcomeIn({ body, isCut }: OutgoingAnswer, outcomeOf: (answer: PeerAnswer) => SendOutcome): SendOutcome {
+  const answer = isCut ? undefined : readObject(body.toString());
+  return answer ? outcomeOf(answer) : { kind: "failed", error: "the answer is not JSON", mayHaveArrived: true };
+}
+
+function redacted(outcome: SendOutcome, shown: (text: string) => string): SendOutcome {
+  return outcome.error === undefined ? outcome : { ...outcome, error: shown(outcome.error) };
+}
+
+function outcomeOfStatus(
+  answer: OutgoingAnswer,
   shown: (text: string) => string,
   delayMsOf: ChannelPost["delayMsOf"],
 ): SendOutcome {
-  if (status >= 200 && status < 300) return { kind: "sent" };
+  const { status, headers, body, isCut } = answer;
+  if (isOk(answer)) return { kind: "sent" };
   // The cut may be inside a secret, which redaction would then miss.
   const said = shown(isCut ? body.toString().replace(/\S+$/, "") : body.toString());
   const error = `answered ${status}${said === "" ? "" : `: ${said}`}`;
