@@ -15,7 +15,7 @@ const REFUSALS_MAX = 3;
 export type AlertStep = "trigger" | "raise" | "acknowledge" | "resolve";
 
 /** `reasons` are all notifications of the alert in the message. */
-export function stepsOf({ alert, reason }: MessageItem, reasons: readonly string[], isTest: boolean): AlertStep[] {
+function stepsOf({ alert, reason }: MessageItem, reasons: readonly string[], isTest: boolean): AlertStep[] {
   if (isTest) return ["trigger", "resolve"];
   if (alert.status === "resolved") return ["resolve"];
   const isNews = reasons.some((each) => each === "created" || each === "reopened" || each === "severity_raised");

@@ -43,9 +43,9 @@ beforeAll(async () => {
     const [, alias = "", action] = /^\/v2\/alerts\/([^/?]+)\/(\w+)\?identifierType=alias$/.exec(path) ?? [];
     const alert = kept.get(decodeURIComponent(alias));
     if (method === "PUT" && action === "priority" && alert) alert.priority = body.priority;
-    else if (method === "POST" && action === "acknowledge") alert && (alert.status = "acknowledged");
-    else if (method === "POST" && action === "close") alert && (alert.status = "closed");
-    else return answer(404, "Could not find resource");
+    else if (method === "POST" && (action === "acknowledge" || action === "close")) {
+      if (alert) alert.status = action === "close" ? "closed" : "acknowledged";
+    } else return answer(404, "Could not find resource");
     return answer(202, "Request will be processed");
   });
 });
