@@ -155,7 +155,11 @@ export async function startApp(settings: Settings, log: Logger, options: AppOpti
     const channels = openChannels(settings.notifications);
     const links = { base: settings.notifications.consoleUrl ?? "" };
     const channelTests = opens("channel tests", new ChannelTests({ channels, urlOf: () => links.base, log, now }));
-    const notificationPolicy = { channels: [...channels.keys()], onResolve: settings.notifications.onResolve };
+    const notificationPolicy = {
+      channels: [...channels.keys()],
+      onResolve: settings.notifications.onResolve,
+      followers: [...channels].filter(([, { followsAlerts }]) => followsAlerts).map(([name]) => name),
+    };
     const channelsOf = (severity: Severity) => (isToldOf(severity, settings) ? notificationPolicy.channels : []);
     const builtins = loadBuiltinRules({ platform, timezone, channelsOf });
     const place = store.shared && (() => settledPlace(store));

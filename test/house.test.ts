@@ -98,6 +98,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
     "collectors/formats/line-format.ts",
     "collectors/formats/known-formats.ts",
     "notify/channels.ts",
+    "notify/message-template.ts",
     "api/problems.ts",
   ],
   retention: ["lib", "model", "config", "store/ports"],

@@ -8,8 +8,10 @@ import type { AlertChanges } from "../store/ports/alert-store.ts";
 export interface NotificationPolicy {
   /** The configured channels. */
   readonly channels: readonly Channel[];
-  /** True if resolving an alert notifies. */
+  /** True if resolving an alert notifies every channel. */
   readonly onResolve: boolean;
+  /** Channels that are told whenever the status changes. */
+  readonly followers?: readonly Channel[];
 }
 
 export const NO_NOTIFICATIONS: NotificationPolicy = { channels: [], onResolve: false };
@@ -33,15 +35,16 @@ type QueuedNotifications = Required<Pick<AlertChanges, "notifications" | "timeli
  */
 export function notificationsFor(
   changes: readonly AlertChange[],
-  { channels, onResolve }: NotificationPolicy,
+  { channels, onResolve, followers = [] }: NotificationPolicy,
   context: NotificationContext,
 ): QueuedNotifications {
   const notifications: NewNotification[] = [];
   const timeline: QueuedNotifications["timeline"][number][] = [];
   const { at } = context;
   for (const { alert, reason } of changes) {
-    if (reason === "resolved" && !onResolve) continue;
+    const isForAll = reason === "resolved" ? onResolve : reason !== "acknowledged";
     for (const channel of alert.channels ?? []) {
+      if (!isForAll && !followers.includes(channel)) continue;
       if (channels.includes(channel)) {
         notifications.push({ id: context.newNotificationId(), alertId: alert.id, channel, reason, createdAt: at });
       } else if (reason === "created") {

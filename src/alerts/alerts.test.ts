@@ -484,6 +484,25 @@ describe("notifications", () => {
     expect((await notificationsOf(id)).map(([, reason]) => reason)).toEqual(["created"]);
   });
 
+  test("are queued for every change of the status on a channel that follows alerts", async () => {
+    const followed = openAlerts({
+      store,
+      now: () => clock,
+      notificationPolicy: { channels: ["email", "pagerduty"], onResolve: false, followers: ["pagerduty"] },
+      addException: async (_, { reason }) => ({ id: "exc_1", reason, revert: async () => undefined }),
+    });
+    await followed.raise([finding([1], named(["email", "pagerduty"]))], undefined);
+    const { id } = await onlyAlert();
+    await followed.transition(id, { action: "acknowledge" }, "anna");
+    await followed.transition(id, { action: "acknowledge", assignee: "ben" }, "anna");
+    await followed.transition(id, { action: "resolve", resolution: "benign" }, "anna");
+    await followed.transition(id, { action: "reopen" }, "anna");
+    const told = await notificationsOf(id);
+    const reasonsOn = (name: string) => told.filter(([channel]) => channel === name).map(([, reason]) => reason);
+    expect(reasonsOn("email")).toEqual(["created", "reopened"]);
+    expect(reasonsOn("pagerduty")).toEqual(["created", "acknowledged", "resolved", "reopened"]);
+  });
+
   test("are not queued for a channel that is not configured, which is recorded on the timeline once", async () => {
     await alerts.raise([finding([1], named(["slack", "webhook"]))], undefined);
     const { id } = await onlyAlert();

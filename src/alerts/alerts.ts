@@ -300,9 +300,11 @@ function notificationReason(
 ): NotificationReason | undefined {
   if (action === "resolve") return "resolved";
   if (action === "reopen") return "reopened";
+  if (action === "acknowledge") return before.status === "open" ? "acknowledged" : undefined;
   if (action !== "restore" || before.status === after.status) return undefined;
   if (after.status === "resolved") return "resolved";
-  return before.status === "resolved" ? "reopened" : undefined;
+  if (before.status === "resolved") return "reopened";
+  return after.status === "acknowledged" ? "acknowledged" : undefined;
 }
 
 function alertNotFound(id: string): TransitionRefused {

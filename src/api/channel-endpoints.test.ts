@@ -3,6 +3,7 @@ import { openTestServer, type TestServer } from "../../test/api-server.ts";
 import { loadSettings } from "../config/config.ts";
 import type { Settings } from "../config/settings.ts";
 import { startHttpPeer, type HttpPeer } from "../notify/peers.fixture.ts";
+import { CHANNELS } from "../model/rule.ts";
 
 const PATIENCE = { timeout: 100_000, interval: 20 };
 const SECRET = "the-secret-of-the-webhook";
@@ -69,6 +70,7 @@ test("every channel is listed, with the settings that one which is not configure
       paused_until: null,
       last_test: null,
     },
+    ...CHANNELS.slice(3).map((name) => expect.objectContaining({ name, configured: false, state: "not_configured" })),
   ]);
 });
 

@@ -178,6 +178,13 @@ test("every setting can be given as a variable and as a flag, in text", () => {
     "notifications.email_security": ["tls", "tls"],
     "notifications.email_from": ["tocsin@example.com", "tocsin@example.com"],
     "notifications.email_to": ["a@example.com,b@example.com", ["a@example.com", "b@example.com"]],
+    "notifications.syslog_transport": ["tls", "tls"],
+    "notifications.syslog_format": ["cef", "cef"],
+    "notifications.syslog_facility": ["4", 4],
+    "notifications.elasticsearch_index": ["alerts-of-site", "alerts-of-site"],
+    "notifications.http_method": ["PUT", "PUT"],
+    "notifications.http_content_type": ["text/plain", "text/plain"],
+    "notifications.http_per": ["notification", "notification"],
     "notifications.webhook_url": ["https://example.com/in", "https://example.com/in"],
     "analysis.automatic_from": ["critical", "critical"],
     "analysis.url": ["http://127.0.0.1:11434/v1", "http://127.0.0.1:11434/v1"],
@@ -287,6 +294,27 @@ test.each([
   const faults = faultsOf({ yaml });
   expect(faults).toHaveLength(1);
   expect(faults[0]!.message).toMatch(reason);
+});
+
+test("a secret can be in a file that a variable names", () => {
+  writeFileSync(join(folder, "secret"), "https://hooks.example/from-a-file\n");
+  const FILE = "TOCSIN_NOTIFICATIONS_SLACK_URL_FILE";
+  expect(settingsOf({ environment: { [FILE]: "secret" } }).notifications.slackUrl).toBe(
+    "https://hooks.example/from-a-file",
+  );
+  const origin = `variable ${FILE}`;
+  const both = { [FILE]: "secret", TOCSIN_NOTIFICATIONS_SLACK_URL: "https://hooks.example/" };
+  const message = "is set, and so is TOCSIN_NOTIFICATIONS_SLACK_URL: set one of them";
+  expect(faultsOf({ environment: both })).toEqual([{ path: "notifications.slack_url", origin, message }]);
+  expect(faultsOf({ environment: { [FILE]: "missing" } })).toMatchObject([
+    { path: "notifications.slack_url", origin, message: expect.stringContaining("cannot be read") },
+  ]);
+  writeFileSync(join(folder, "large"), "x".repeat(20_000));
+  expect(faultsOf({ environment: { [FILE]: "large" } })).toMatchObject([
+    { message: expect.stringContaining("larger than") },
+  ]);
+  expect(faultsOf({ environment: { TOCSIN_PORT_FILE: "secret" } })).toMatchObject([{ path: "TOCSIN_PORT_FILE" }]);
+  expect(settingsOf({ environment: { TOCSIN_OPENSEARCH_PASSWORD_FILE: "" } }).opensearch.passwordFile).toBeNull();
 });
 
 test("an empty file and an empty variable set nothing", () => {
@@ -400,7 +428,7 @@ test("a secret that is too short is refused with the minimum length, and not sho
     TOCSIN_ENRICHMENT_ABUSEIPDB_KEY: 4,
     TOCSIN_ANALYSIS_KEY: 4,
   };
-  const secrets = settingEntries().filter(({ isSecret, isUrl }) => isSecret && !isUrl);
+  const secrets = settingEntries().filter(({ isSecret, allowed }) => isSecret && allowed.startsWith("a secret of"));
   const stated = secrets.map(({ variable, allowed }) => {
     const [, least] = /^a secret of at least (\d+) characters/.exec(allowed) ?? [];
     return [variable, Number(least)] as const;

@@ -12,6 +12,8 @@ import { crossCheckFaults } from "./cross-checks.ts";
 // Loads the settings of the service from defaults, a file, variables and flags.
 
 const FILE_BYTES_MAX = 1024 * 1024;
+/** A secret is at most a long URL. */
+const SECRET_BYTES_MAX = 16 * 1024;
 const DEFAULT_FILE = "tocsin.yaml";
 const VARIABLE_PREFIX = "TOCSIN_";
 /** Variables of client commands, not settings: the URL of a running service and the API key. */
@@ -75,7 +77,7 @@ export function loadSettings(sources: SettingSources): SettingsOutcome {
   const given: GivenSetting[] = [
     ...entries.map((entry) => ({ entry, value: entry.fallback, origin: "default" })),
     ...(file === null ? [] : readFile(file, entries, faults)),
-    ...readVariables(sources.environment, entries, faults),
+    ...readVariables(sources, entries, faults),
     ...entries
       .filter((entry) => sources.flags?.[entry.path] !== undefined)
       .map((entry) => ({ entry, value: entry.read(sources.flags![entry.path]!), origin: `flag ${entry.flag}` })),
@@ -184,24 +186,51 @@ function readFile(file: string, entries: readonly SettingEntry[], faults: Settin
 }
 
 function readVariables(
-  environment: SettingSources["environment"],
+  { environment, workingFolder }: SettingSources,
   entries: readonly SettingEntry[],
   faults: SettingFault[],
 ): GivenSetting[] {
-  const known = ["TOCSIN_CONFIG", ...Object.values(CLIENT_VARIABLES), ...entries.map(({ variable }) => variable)];
+  const variables = entries.map(({ variable }) => variable);
+  const secretFiles = secretFileVariables(entries);
+  const known = ["TOCSIN_CONFIG", ...Object.values(CLIENT_VARIABLES), ...variables, ...secretFiles.keys()];
   for (const name of Object.keys(environment)) {
     if (name.startsWith(VARIABLE_PREFIX) && !known.includes(name)) {
       faults.push({ path: name, origin: `variable ${name}`, message: unknownVariable(name, known) });
     }
   }
   // An empty variable counts as unset: compose files and unit files write it that way.
-  return entries
+  const given = entries
     .filter(({ variable }) => environment[variable])
     .map((entry) => ({
       entry,
       value: entry.read(environment[entry.variable]!),
       origin: `variable ${entry.variable}`,
     }));
+  for (const [name, entry] of secretFiles) {
+    if (!environment[name]) continue;
+    const origin = `variable ${name}`;
+    const refuse = (message: string) => void faults.push({ path: entry.path, origin, message });
+    if (environment[entry.variable]) {
+      refuse(`is set, and so is ${entry.variable}: set one of them`);
+      continue;
+    }
+    try {
+      const text = readBeginning(resolve(workingFolder, environment[name]), SECRET_BYTES_MAX + 1);
+      if (text.length > SECRET_BYTES_MAX) refuse(`names a file larger than ${SECRET_BYTES_MAX} bytes`);
+      // Editors and `echo` end a file with a line break.
+      else given.push({ entry, value: entry.read(text.replace(/\r?\n$/, "")), origin });
+    } catch (error) {
+      refuse(`names a file that cannot be read: ${(error as Error).message}`);
+    }
+  }
+  return given;
+}
+
+/** `TOCSIN_..._FILE` names a file that holds the secret, as container platforms mount them. */
+function secretFileVariables(entries: readonly SettingEntry[]): Map<string, SettingEntry> {
+  const taken = new Set(entries.map(({ variable }) => variable));
+  const secrets = entries.filter(({ isSecret, variable }) => isSecret && !taken.has(`${variable}_FILE`));
+  return new Map(secrets.map((entry) => [`${entry.variable}_FILE`, entry]));
 }
 
 function namesBelow(entries: readonly SettingEntry[], above: string): string[] {

@@ -26,6 +26,10 @@ A setting is read from four places; the last one that has it wins:
 
 Settings are read at start: a changed setting needs a restart.
 
+A secret can also be kept in a file: \`TOCSIN_NOTIFICATIONS_SLACK_URL_FILE\` names the file that holds the value of
+\`TOCSIN_NOTIFICATIONS_SLACK_URL\`, and so for every secret: the URLs, passwords, keys and tokens that \`tocsin check\` shows as
+\`(secret)\`. One line break at its end is ignored.
+
 \`tocsin check\` shows the effective settings and where each comes from, and starts nothing. It reports every fault at once, with its
 position and the allowed values: unknown settings, files, sockets and addresses that the service could not use, and a port used twice.
 

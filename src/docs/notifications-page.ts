@@ -1,13 +1,14 @@
 import { snakeCase } from "../lib/text.ts";
 import { CHANNELS } from "../model/rule.ts";
 import { CHANNEL_DEFINITIONS } from "../notify/channels.ts";
+import { TEMPLATE_ESCAPES, TEMPLATE_FIELDS } from "../notify/message-template.ts";
 import { code, markdownTable, printParts } from "./markdown.ts";
 
 // docs/notifications.md is written by hand, except for the table of channels.
 
 /** The page with its generated table up to date. */
 export function printChannelTable(page: string): string {
-  return printParts("docs/notifications.md", page, { channels: channelTable });
+  return printParts("docs/notifications.md", page, { channels: channelTable, template: templateTables });
 }
 
 function channelTable(): string {
@@ -23,4 +24,10 @@ function channelTable(): string {
 
 function pathsOf(settings: readonly string[]): string {
   return settings.map((setting) => code(`notifications.${snakeCase(setting)}`)).join(", ");
+}
+
+function templateTables(): string {
+  const rows = (table: Readonly<Record<string, string>>) =>
+    Object.entries(table).map(([name, about]) => [code(name), about]);
+  return `${markdownTable(["field", "value"], rows(TEMPLATE_FIELDS))}\n\n${markdownTable(["escape", "result"], rows(TEMPLATE_ESCAPES))}`;
 }

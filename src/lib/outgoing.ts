@@ -11,7 +11,7 @@ import { addressScope } from "./address-scope.ts";
 export const RETRY_AFTER_MS_MAX = 3_600_000;
 
 export interface OutgoingRequest {
-  readonly method: "GET" | "POST";
+  readonly method: "GET" | "POST" | "PUT";
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;

@@ -11,6 +11,9 @@ const SAMPLE_TEXTS = [
   "0123456789abcdef",
   "mail.example.com",
   "a@example.com",
+  "!room:example.com",
+  '{"text":"{{headline}}"}',
+  "12345678:abcdefghijklmnopqrstuvwxyz_0123456",
 ];
 
 /** A text that the setting accepts, and the value it is parsed to. */

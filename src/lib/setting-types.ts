@@ -155,6 +155,18 @@ const secretOf = (charactersMin: number) => (about: string) =>
 export const signingSecretOrOff = secretOf(SIGNING_SECRET_CHARACTERS_MIN);
 export const credentialOrOff = secretOf(CREDENTIAL_CHARACTERS_MIN);
 
+/** A secret of a known form, such as a token that becomes part of a URL. */
+export const secretTextOrOff = (about: string, allowed: string, pattern: RegExp) =>
+  textOr("off", text.regex(pattern), { about, allowed, isSecret: true });
+
+/** A key or token that is sent in a header: a line break in it would end the header. */
+export const tokenOrOff = (about: string) =>
+  secretTextOrOff(about, "at least 8 printable characters without spaces", /^[\x21-\x7e]{8,1024}$/);
+
+/** The base URL of a service whose makers run it at a known address, and others at their own. */
+export const urlWithDefault = (about: string, fallback: string) =>
+  setting(url, { about, allowed: URL_ALLOWED, fallback, isUrl: true, read: readText });
+
 /** A URL that grants access to anybody who knows it, such as an incoming webhook. */
 export const secretUrlOrOff = (about: string) =>
   textOr("off", url, { about, allowed: URL_ALLOWED, isSecret: true, isUrl: true });

@@ -51,6 +51,14 @@ export function cut(text: string, charactersMax: number): string {
   return `${text.slice(0, splits ? end - 1 : end)}…`;
 }
 
+/** Truncates with an ellipsis to a number of bytes in UTF-8, never within a character. */
+export function cutBytes(text: string, bytesMax: number): string {
+  if (Buffer.byteLength(text) <= bytesMax) return text;
+  const kept = Buffer.from(text).subarray(0, bytesMax - Buffer.byteLength("…"));
+  // A character that was cut in half decodes to U+FFFD, up to one per byte of it.
+  return `${kept.toString().replace(/\ufffd{1,3}$/, "")}…`;
+}
+
 /** `eventsDays` becomes `events_days`. */
 export function snakeCase(camelCase: string): string {
   return camelCase.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

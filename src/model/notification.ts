@@ -4,7 +4,7 @@ import { CHANNELS, type Channel } from "./rule.ts";
 
 // A notification of one change of an alert on one channel, until it is delivered or given up.
 
-export const NOTIFICATION_REASONS = ["created", "reopened", "severity_raised", "resolved"] as const;
+export const NOTIFICATION_REASONS = ["created", "reopened", "severity_raised", "resolved", "acknowledged"] as const;
 export type NotificationReason = (typeof NOTIFICATION_REASONS)[number];
 
 /** `sending`: an attempt is in flight, or was when the process ended. `dead`: given up, until it is resent. */

@@ -14,7 +14,21 @@ import type { RuleTest } from "./rule-test.ts";
 // rule files use this shape. The schemas are in rule-schema.ts, so that threads that never validate rules need not load zod.
 
 export const ANY_SOURCE = "any";
-export const CHANNELS = ["slack", "email", "webhook"] as const;
+export const CHANNELS = [
+  "slack",
+  "email",
+  "webhook",
+  "ntfy",
+  "telegram",
+  "discord",
+  "teams",
+  "pagerduty",
+  "opsgenie",
+  "matrix",
+  "syslog",
+  "http",
+  "elasticsearch",
+] as const;
 export type Channel = (typeof CHANNELS)[number];
 export const WINDOW_MS_MAX = 7 * DAY_MS;
 export const EXCEPTIONS_MAX = 100;

@@ -130,10 +130,11 @@ export class ChannelQueue {
   }
 
   async #begin(): Promise<void> {
-    const { store, name, newDeliveryId, pace } = this.#options;
+    const { store, name, channel, newDeliveryId, pace } = this.#options;
     const deliveryId = newDeliveryId();
+    const messageMax = Math.min(pace.messageMax, channel.messageMax ?? Infinity);
     this.#past = { ...this.#past, lastWasNew: true };
-    await this.#deliver(deliveryId, await store.notifications.begin(name, deliveryId, pace.messageMax));
+    await this.#deliver(deliveryId, await store.notifications.begin(name, deliveryId, messageMax));
   }
 
   async #again(deliveryId: string): Promise<void> {
@@ -208,14 +209,15 @@ export class ChannelQueue {
     }
     if (outcome.kind === "refused") return { status: "dead", error: outcome.error };
     const at = now();
-    const asked = outcome.kind === "failed" ? (outcome.retryAfterMs ?? 0) : 0;
+    const asked = outcome.retryAfterMs ?? 0;
     if (outcome.kind === "failed") {
       this.#failuresInARow++;
       const pausedUntil = steadyNow() + Math.max(asked, backoffMs(this.#failuresInARow, random()));
       this.#past = { ...this.#past, pausedUntil };
     } else {
-      // The channel works: one recipient must not delay the others.
+      // The channel works: one recipient must not delay the others, unless the peer asks for a pause.
       this.#failuresInARow = 0;
+      this.#past = { ...this.#past, pausedUntil: steadyNow() + asked };
     }
     const attempts = Math.max(...notifications.map((notification) => notification.attempts));
     const queuedAt = Math.min(...notifications.map((notification) => notification.queuedAt));

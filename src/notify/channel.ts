@@ -8,6 +8,10 @@ import type { Message } from "./message.ts";
 
 /** Sends messages on a configured channel. */
 export interface ChannelSender {
+  /** True if the channel keeps a record of each alert: it is told whenever the alert's status changes. */
+  readonly followsAlerts?: true;
+  /** The most notifications of one message, if the channel has a limit of its own. */
+  readonly messageMax?: number;
   /** Never rejects because of the peer: that is an outcome. Not every channel can honour the signal. */
   send(message: Message, signal: AbortSignal): Promise<SendOutcome>;
 }
@@ -18,8 +22,13 @@ export type ConfiguredChannels = ReadonlyMap<Channel, ChannelSender>;
 export type SendOutcome =
   /** `error`: some recipients were refused for good. */
   | { readonly kind: "sent"; readonly error?: string }
-  /** Some recipients have the message. Only those in `untold` are tried again. */
-  | { readonly kind: "partly"; readonly error: string; readonly untold: readonly string[] }
+  /** Some recipients have the message. Only those in `untold` are tried again, after the delay that the peer asked for. */
+  | {
+      readonly kind: "partly";
+      readonly error: string;
+      readonly untold: readonly string[];
+      readonly retryAfterMs?: number;
+    }
   /** The peer refused the message for good: a retry cannot succeed. */
   | { readonly kind: "refused"; readonly error: string }
   | {
@@ -32,13 +41,21 @@ export type SendOutcome =
     };
 
 export interface ChannelPost {
+  readonly method?: "POST" | "PUT";
   readonly url: string;
   /** JSON. */
   readonly body: string;
   readonly headers?: Readonly<Record<string, string>>;
   /** Secrets besides the URL, which are redacted from the peer's answer. */
   readonly secrets?: readonly string[];
+  /** Reads the delay that the peer asks for from its JSON answer, where that is not in `Retry-After`. */
+  readonly delayMsOf?: (answer: PeerAnswer) => number | undefined;
+  /** Reads the outcome from the JSON of an answer with 2xx, where that does not mean that all is well. */
+  readonly outcomeOf?: (answer: PeerAnswer) => SendOutcome;
 }
+
+/** A JSON object from a peer: nothing about it is certain. */
+export type PeerAnswer = Readonly<Record<string, unknown>>;
 
 /** The connections that a channel sends through. */
 export interface ChannelTransport {
@@ -114,6 +131,8 @@ export function defineChannel<const Shape extends SettingShape, const Required e
     findConflicts,
     peerUrls: (settings) =>
       urlSettings
+        // A URL with a default is used only with the other settings of the channel.
+        .filter((setting) => isConfigured(settings) || settingMeta.get(shape[setting]!)?.fallback === "off")
         .map((setting) => ({ setting, url: settings[setting] as string | null }))
         .filter((each): each is { setting: string; url: string } => each.url !== null),
     open: (settings, transport) =>

@@ -1,4 +1,5 @@
 import { oneLine } from "../lib/text.ts";
+import { formatTime } from "../lib/time.ts";
 import type { AlertSummary, TimelineEntry } from "../model/alert.ts";
 import type { Resolution } from "../model/alert-state.ts";
 import { SEVERITIES, type Severity } from "../model/event.ts";
@@ -47,6 +48,8 @@ export interface Message {
   readonly items: readonly MessageItem[];
   /** The remaining recipients, if others already have the message. */
   readonly untold?: readonly string[];
+  /** The message is a test of the channel: its alert does not exist. */
+  readonly isTest?: true;
 }
 
 /** Most severe first, without zero counts. */
@@ -68,6 +71,7 @@ export const REASON_WORDS: Readonly<Record<NotificationReason, string>> = {
   reopened: "Reopened",
   severity_raised: "Severity raised",
   resolved: "Resolved",
+  acknowledged: "Acknowledged",
 };
 
 const RESOLUTION_WORDS: Readonly<Record<Resolution, string>> = {
@@ -76,6 +80,22 @@ const RESOLUTION_WORDS: Readonly<Record<Resolution, string>> = {
   benign: "benign",
   duplicate: "duplicate",
 };
+
+/** The facts of an alert with their names, in the order in which people read them. */
+export function alertFacts(item: MessageItem): [string, string][] {
+  const { alert } = item;
+  return [
+    ["Severity", alert.severity],
+    ["Rule", alert.rule.name],
+    ["Source", alert.source],
+    ...(alert.group ? [[alert.group.field, alert.group.value] as [string, string]] : []),
+    ["Events", String(alert.eventCount)],
+    ["First event", formatTime(alert.firstEventAt)],
+    ["Last event", formatTime(alert.lastEventAt)],
+    ["Status", alert.status],
+    ...closingFacts(item),
+  ];
+}
 
 /** The resolution as additional facts of an alert. */
 export function closingFacts({ closing }: MessageItem): [string, string][] {
@@ -119,8 +139,8 @@ export function digestOf(items: readonly MessageItem[], shownMax: number): Diges
   };
 }
 
-/** One item per distinct alert. */
-function alertsOf(items: readonly MessageItem[]): MessageItem[] {
+/** One item per distinct alert: its last. */
+export function alertsOf(items: readonly MessageItem[]): MessageItem[] {
   return [...new Map(items.map((item) => [item.alert.id, item])).values()];
 }
 

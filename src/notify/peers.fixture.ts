@@ -10,6 +10,9 @@ import { channelSettingShape, type ChannelSettings } from "./channels.ts";
 // Peers of the channels: real servers on loopback.
 
 export interface Received {
+  readonly method: string;
+  /** The path with its query. */
+  readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
   readonly body: any;
@@ -23,6 +26,8 @@ interface Reply {
 
 export interface HttpPeer {
   readonly url: string;
+  /** The URL without a path. */
+  readonly origin: string;
   readonly received: Received[];
   close(): Promise<void>;
 }
@@ -38,14 +43,19 @@ export async function startHttpPeer(
     const chunks: Buffer[] = [];
     for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
     const text = Buffer.concat(chunks).toString();
-    const each = { headers: request.headers, text, body: JSON.parse(text) as unknown };
+    const { method = "", url: path = "", headers } = request;
+    const isJson = /^application\/(?:json|x-ndjson)\b/.test(headers["content-type"] ?? "");
+    const body = isJson && !text.includes("\n") ? (JSON.parse(text) as unknown) : undefined;
+    const each = { method, path, headers, text, body };
     const answer = await reply(received.push(each) - 1, each);
     if (!answer) return;
     response.writeHead(answer.status, answer.headers).end(answer.text ?? "ok");
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook/secret-path`,
+    url: `${origin}/hook/secret-path`,
+    origin,
     received,
     close: async () => {
       server.closeAllConnections();

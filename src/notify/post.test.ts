@@ -5,6 +5,7 @@ import { createServer as createHttpServer } from "node:http";
 import { createServer, type AddressInfo } from "node:net";
 import { messageOf, NO_CHANNELS, someAlert, startHttpPeer, type HttpPeer } from "./peers.fixture.ts";
 import { openChannels, type TransportOverrides } from "./open-channels.ts";
+import { post } from "./post.ts";
 
 type Overrides = TransportOverrides & { readonly privateAddresses?: boolean };
 
@@ -49,6 +50,28 @@ test("Retry-After is parsed as seconds or a date, bounded, and ignored otherwise
     waits.push(outcome.kind === "failed" ? outcome.retryAfterMs : -1);
   }
   expect(waits).toEqual([7000, expect.closeTo(60_000, -4), 3_600_000, undefined, 0]);
+});
+
+test("the longer of Retry-After and the delay in a JSON answer counts, up to an hour", async () => {
+  const answers = [
+    { text: '{"wait":2.5}' },
+    { text: '{"wait":2.5}', headers: { "retry-after": "7" } },
+    { text: '{"wait":1e9}' },
+    { text: '{"wait":-1}' },
+    { text: '{"wait":"soon"}' },
+    { text: "<html>not JSON" },
+    { text: "null" },
+  ];
+  const peer = await startPeer((before) => ({ status: 429, ...answers[before]! }));
+  const delayMsOf = ({ wait }: Readonly<Record<string, unknown>>) =>
+    typeof wait === "number" ? wait * 1000 : undefined;
+  const waits: (number | undefined)[] = [];
+  for (const _ of answers) {
+    const { signal } = new AbortController();
+    const outcome = await post({ url: peer.url, body: "{}", delayMsOf }, { allowsPrivate: true, signal });
+    waits.push(outcome.kind === "failed" ? outcome.retryAfterMs : -1);
+  }
+  expect(waits).toEqual([2500, 7000, 3_600_000, undefined, undefined, undefined, undefined]);
 });
 
 test("a redirect is refused and not followed", async () => {
@@ -108,6 +131,7 @@ async function startEcho(status: number, say: (path: string) => string) {
   await once(server, "listening");
   peers.push({
     url: "",
+    origin: "",
     received: [],
     close: async () => {
       server.closeAllConnections();

@@ -13,7 +13,7 @@ export interface TestMessageParts {
 /** A message about an alert that does not exist, to see whether a channel works. */
 export function testMessage({ deliveryId, at, url, reason }: TestMessageParts): Message {
   const item = { reason: "created" as const, alert: testAlert(at, reason), url, apiUrl: url };
-  return { deliveryId, isRepeat: false, at, items: [item] };
+  return { deliveryId, isRepeat: false, at, items: [item], isTest: true };
 }
 
 function testAlert(now: number, reason: string): AlertSummary {

@@ -3,18 +3,13 @@ import { ago } from "../../components/time/format.ts";
 import { useNow } from "../../components/time/use-range.ts";
 import { Button } from "../../components/ui/button.tsx";
 import { Panel } from "../../components/ui/heading.tsx";
-import { Icon, type IconName } from "../../components/ui/icons.tsx";
+import { Icon } from "../../components/ui/icons.tsx";
 import { Empty, Failure, Skeleton } from "../../components/ui/states.tsx";
 import { showToast } from "../../components/ui/toasts.tsx";
 import { channelsQuery, testChannel, type ChannelStatus } from "../../data/channels.ts";
 import { useMay } from "../../data/session.ts";
+import { CHANNELS } from "../../text/channels.ts";
 import { count } from "../../text/numbers.ts";
-
-const NAMES: Record<ChannelStatus["name"], { name: string; icon: IconName }> = {
-  slack: { name: "Slack", icon: "message-square" },
-  email: { name: "E-mail", icon: "mail" },
-  webhook: { name: "Webhook", icon: "webhook" },
-};
 
 const STATES: Record<ChannelStatus["state"], { word: string; look: string }> = {
   not_configured: { word: "Not set up", look: "text-ink3" },
@@ -56,7 +51,7 @@ function ChannelPanel({ channel }: { channel: ChannelStatus }) {
   const client = useQueryClient();
   const nowMs = useNow();
   const mayTest = useMay("rules:write");
-  const { name, icon } = NAMES[channel.name];
+  const { name, icon } = CHANNELS[channel.name];
   const { word, look } = STATES[channel.state];
   const test = useMutation({
     mutationFn: () => testChannel(channel.name),

@@ -2,10 +2,10 @@ import { getCACertificates } from "node:tls";
 import { secretsOfLogin, withoutSecrets } from "../../lib/redact.ts";
 import { choice, credentialOrOff, integer, list, textOrOff } from "../../lib/setting-types.ts";
 import { lines, oneLine } from "../../lib/text.ts";
-import { formatTime } from "../../lib/time.ts";
 import { defineChannel, type SendOutcome, type ChannelTransport } from "../channel.ts";
+import { html } from "../escape.ts";
 import {
-  closingFacts,
+  alertFacts,
   closingTexts,
   countsOf,
   digestOf,
@@ -15,6 +15,7 @@ import {
   REPEAT_WORDS,
 } from "../message.ts";
 import type { Message, MessageItem } from "../message.ts";
+import { plainLines } from "../message-text.ts";
 import { withTlsAdvice } from "../tls-advice.ts";
 
 // Messages as mails, in plain text and HTML, submitted to the operator's mail server.
@@ -173,55 +174,13 @@ function outcomeOf({ code, message, responseCode, command }: SmtpError, secrets:
   return { kind: "failed", error, mayHaveArrived };
 }
 
-function facts(item: MessageItem): [string, string][] {
-  const { alert } = item;
-  return [
-    ["Severity", alert.severity],
-    ["Rule", alert.rule.name],
-    ["Source", alert.source],
-    ...(alert.group ? [[alert.group.field, alert.group.value] as [string, string]] : []),
-    ["Events", String(alert.eventCount)],
-    ["First event", formatTime(alert.firstEventAt)],
-    ["Last event", formatTime(alert.lastEventAt)],
-    ["Status", alert.status],
-    ...closingFacts(item),
-  ];
-}
-
 function textOf(message: Message): string {
-  const { items, isRepeat } = message;
-  const parts = items.length === 1 ? textOfOne(items[0]!) : textOfMany(items);
-  return [...parts, ...(isRepeat ? ["", REPEAT_WORDS] : []), ""].join("\n");
-}
-
-function textOfOne(item: MessageItem): string[] {
-  const { alert, reason, url } = item;
-  const title = oneLine(alert.title, TITLE_CHARACTERS_MAX);
-  return [
-    `${REASON_WORDS[reason]}: ${title}`,
-    "",
-    lines(alert.description, DESCRIPTION_CHARACTERS_MAX),
-    "",
-    ...facts(item).map(([name, value]) => `${oneLine(name, 100)}: ${oneLine(value, TITLE_CHARACTERS_MAX)}`),
-    ...closingTexts(item).flatMap(([name, words]) => ["", `${name}:`, lines(words, DESCRIPTION_CHARACTERS_MAX)]),
-    "",
-    url,
-  ];
-}
-
-function textOfMany(items: readonly MessageItem[]): string[] {
-  const { topRules, shown, omitted } = digestOf(items, ALERTS_SHOWN_MAX);
-  return [
-    countsOf(items),
-    "",
-    ...topRules.map(({ name, count }) => `${count} x ${oneLine(name, TITLE_CHARACTERS_MAX)}`),
-    "",
-    ...shown.flatMap((item) => [
-      `[${item.alert.severity}] ${oneLine(lineOf(item), LINE_CHARACTERS_MAX)}`,
-      `  ${item.url}`,
-    ]),
-    ...(omitted > 0 ? ["", `And ${omitted} more.`] : []),
-  ];
+  const { items } = message;
+  const [first] = items;
+  const title = oneLine(first!.alert.title, TITLE_CHARACTERS_MAX);
+  const head = items.length === 1 ? `${REASON_WORDS[first!.reason]}: ${title}` : countsOf(items);
+  const limits = { alertsMax: ALERTS_SHOWN_MAX, descriptionCharactersMax: DESCRIPTION_CHARACTERS_MAX };
+  return [head, "", ...plainLines(message, limits), ""].join("\n");
 }
 
 function htmlOf(message: Message): string {
@@ -233,7 +192,7 @@ function htmlOf(message: Message): string {
 
 function htmlOfOne(item: MessageItem): string {
   const { alert, reason, url } = item;
-  const rows = facts(item).map(
+  const rows = alertFacts(item).map(
     ([name, value]) =>
       `<tr><th align="left">${html(oneLine(name, 100))}</th><td>${html(oneLine(value, TITLE_CHARACTERS_MAX))}</td></tr>`,
   );
@@ -257,16 +216,4 @@ function htmlOfMany(items: readonly MessageItem[]): string {
   );
   const more = omitted > 0 ? `<p>And ${omitted} more.</p>` : "";
   return `<h2>${countsOf(items)}</h2><ul>${rules.join("")}</ul><ul>${alerts.join("")}</ul>${more}`;
-}
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;",
-};
-
-function html(words: string): string {
-  return words.replace(/[&<>"']/g, (character) => ENTITIES[character]!);
 }

@@ -3,6 +3,7 @@ import { formatTime } from "../../lib/time.ts";
 import { secretUrlOrOff } from "../../lib/setting-types.ts";
 import { cut, lines, oneLine } from "../../lib/text.ts";
 import { defineChannel } from "../channel.ts";
+import { escapedWithin } from "../escape.ts";
 import { closingFacts, closingTexts, digestOf, headlineOf, lineOf, REASON_WORDS, REPEAT_WORDS } from "../message.ts";
 import type { Message, MessageItem } from "../message.ts";
 
@@ -117,13 +118,6 @@ function link(url: string, words: string): string {
 
 const ENTITIES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
 
-/** Escapes text for mrkdwn. The result never exceeds the limit and is never cut within an entity. */
 function escaped(words: string, charactersMax: number): string {
-  let result = "";
-  for (const character of words) {
-    const next = ENTITIES[character] ?? character;
-    if (result.length + next.length > charactersMax) return `${result}…`;
-    result += next;
-  }
-  return result;
+  return escapedWithin(words, charactersMax, (character) => ENTITIES[character] ?? character);
 }

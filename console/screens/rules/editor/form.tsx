@@ -7,6 +7,7 @@ import { SEVERITIES } from "../../../data/client.ts";
 import { eventFieldsQuery } from "../../../data/rules.ts";
 import { useMay } from "../../../data/session.ts";
 import { siteQuery } from "../../../data/site.ts";
+import { CHANNEL_NAMES } from "../../../text/channels.ts";
 import { sourceWord } from "../source-words.ts";
 import { ConditionFields, FIELD_NAMES_ID } from "./condition-fields.tsx";
 import { list, text, valueAt, withValue, writePath, type Draft, type Path } from "./draft.ts";
@@ -211,7 +212,6 @@ function OnlyInYaml({ rule, onYaml }: { rule: Draft; onYaml: () => void }) {
   );
 }
 
-const CHANNEL_NAMES = ["slack", "email", "webhook"] as const;
 const CHANNELS_PATH: Path = ["actions", 0, "alert", "channels"];
 
 function Channels({ rule, onChange }: FieldsProps) {
