@@ -46,7 +46,7 @@ export const TEMPLATE_FIELDS = {
 } as const;
 export type InsertedField = keyof typeof TEMPLATE_FIELDS;
 
-export type TemplateValues = Readonly<Record<InsertedField, unknown>>;
+export type InsertedValues = Readonly<Record<InsertedField, unknown>>;
 
 type InsertedPart = string | { readonly field: InsertedField; readonly escape: TemplateEscape | undefined };
 export type MessageTemplate = readonly InsertedPart[];
@@ -81,7 +81,7 @@ function unknown(kind: string, name: string, names: readonly string[]): string {
 }
 
 /** `standard` escapes the fields that name no escape. */
-export function renderTemplate(template: MessageTemplate, values: TemplateValues, standard: TemplateEscape): string {
+export function renderTemplate(template: MessageTemplate, values: InsertedValues, standard: TemplateEscape): string {
   return template
     .map((part) => (typeof part === "string" ? part : escaped(values[part.field], part.escape ?? standard)))
     .join("");

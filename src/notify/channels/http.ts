@@ -11,7 +11,7 @@ import {
   TEMPLATE_FIELDS,
   type MessageTemplate,
   type TemplateEscape,
-  type TemplateValues,
+  type InsertedValues,
 } from "../message-template.ts";
 
 // Requests whose URL and body the operator writes as templates, for services that have no channel of their own.
@@ -109,7 +109,7 @@ function faultsOfBody(text: string, type: string): string[] {
   }
 }
 
-function valuesOf(message: Message): TemplateValues {
+function valuesOf(message: Message): InsertedValues {
   const { items, deliveryId, at, isRepeat } = message;
   const { shown } = digestOf(items, ALERTS_MAX);
   const { alert, reason, url, apiUrl, closing } = shown[0]!;
@@ -161,4 +161,4 @@ const SAMPLE_TEXT = '"}\\\n';
 const SAMPLES: Readonly<Record<string, unknown>> = { count: 1, event_count: 1, repeat: false, tags: [], alerts: [] };
 const SAMPLE_VALUES = Object.fromEntries(
   Object.keys(TEMPLATE_FIELDS).map((name) => [name, SAMPLES[name] ?? SAMPLE_TEXT]),
-) as TemplateValues;
+) as InsertedValues;
