@@ -51,7 +51,8 @@ export function SettingsScreen() {
           </button>
         ))}
       </nav>
-      <div className="min-h-0 overflow-y-auto p-6 max-md:p-4" tabIndex={-1}>
+      {/* Focusable, so that the keyboard scrolls a section that has nothing to focus. */}
+      <div className="min-h-0 overflow-y-auto p-6 max-md:p-4" role="region" aria-label={current.name} tabIndex={0}>
         <div className="mx-auto max-w-4xl space-y-5">
           <h1 className="text-lg font-semibold tracking-tight">{current.name}</h1>
           <current.Body />
