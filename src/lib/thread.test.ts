@@ -33,11 +33,12 @@ test("the young generation of a thread is limited, and its heap is reported unde
     serveThread({ limits: () => resourceLimits });`);
   const thread = new Thread<{ limits: () => ResourceLimits }>(file, undefined, unexpected);
   expect((await thread.call("limits")).maxYoungGenerationSizeMb).toBe(24);
-  const [heap, ...others] = await threadHeaps();
+  // Other test files of the same process may have threads of the service.
+  const ownHeaps = async () => (await threadHeaps()).filter((heap) => heap.thread === "other");
+  const [heap, ...others] = await ownHeaps();
   expect(others).toEqual([]);
-  expect(heap!.thread).toBe("other");
   expect(heap!.used).toBeGreaterThan(0);
   expect(heap!.total).toBeGreaterThanOrEqual(heap!.used);
   await thread.end();
-  expect(await threadHeaps()).toEqual([]);
+  expect(await ownHeaps()).toEqual([]);
 });
