@@ -1,10 +1,10 @@
 import type { JsonObject, Severity } from "../../../model/event.ts";
 import { readAnyTime } from "../device-times.ts";
 import { addressOf, integerOf, listOf, objectOf, put, textOf } from "../device-values.ts";
-import { parseRecord } from "../json-record.ts";
-import type { LineFormat, LineMessage, MessageReading } from "../line-format.ts";
-import type { ParsedEvent, ReadContext, Reading } from "../reading.ts";
+import type { LineFormat } from "../line-format.ts";
+import type { ParsedEvent, ReadContext } from "../reading.ts";
 import { rateThreat } from "../threat-severity.ts";
+import { alertReaders } from "./alert-records.ts";
 
 // Alerts of CrowdSec as JSON, one object per line, as its notification plugins send them.
 
@@ -15,27 +15,12 @@ export const CROWDSEC = {
     '{"scenario":"crowdsecurity/ssh-bf","message":"Ip 192.0.2.9 performed \'crowdsecurity/ssh-bf\'","events_count":6,' +
     '"created_at":"2026-11-15T10:00:00Z","source":{"scope":"Ip","value":"192.0.2.9","ip":"192.0.2.9","cn":"NL"},' +
     '"decisions":[{"type":"ban","scope":"Ip","value":"192.0.2.9","duration":"4h","scenario":"crowdsecurity/ssh-bf"}]}',
-  read: readMessage,
-  bare: { recognises, read: readBare },
+  ...alertReaders({ product: "CrowdSec", contains: ['"scenario"', '"source"'], recognises, readAlert }),
 } as const satisfies LineFormat;
 
 function recognises(object: JsonObject): boolean {
   const source = objectOf(object["source"]);
   return typeof object["scenario"] === "string" && source?.["scope"] !== undefined && source["value"] !== undefined;
-}
-
-function readMessage({ message }: LineMessage, context: ReadContext): MessageReading | undefined {
-  if (!message.startsWith("{") || !message.includes('"scenario"') || !message.includes('"source"')) return undefined;
-  const record = parseRecord(message);
-  if (record === undefined || !recognises(record)) return undefined;
-  return { kind: "events", events: [readAlert(record, context)] };
-}
-
-function readBare(line: string, context: ReadContext): Reading {
-  const record = parseRecord(line);
-  if (record === undefined) return { kind: "refused", reason: "malformed", message: "not a JSON object" };
-  if (recognises(record)) return { kind: "events", events: [readAlert(record, context)] };
-  return { kind: "refused", reason: "unknown_kind", message: "the object is not an alert of CrowdSec" };
 }
 
 /** Takes over the record and adds fields to it. */

@@ -1,9 +1,9 @@
 import type { EventClass, JsonObject, JsonValue, Severity } from "../../../model/event.ts";
 import { readAnyTime } from "../device-times.ts";
 import { addressOf, integerOf, listOf, objectOf, portOf, protocolOf, put, textOf } from "../device-values.ts";
-import { parseRecord } from "../json-record.ts";
-import type { LineFormat, LineMessage, MessageReading } from "../line-format.ts";
-import type { ParsedEvent, ReadContext, Reading } from "../reading.ts";
+import type { LineFormat } from "../line-format.ts";
+import type { ParsedEvent, ReadContext } from "../reading.ts";
+import { alertReaders } from "./alert-records.ts";
 
 // Alerts of Wazuh as JSON, from alerts.json or its syslog output. An alert keeps its own fields; the groups of its rule tell what
 // it is about.
@@ -15,27 +15,12 @@ export const WAZUH = {
     '{"timestamp":"2026-11-15T10:00:00.000+0000","rule":{"level":5,"description":"sshd: authentication failed.","id":"5760",' +
     '"groups":["syslog","sshd","authentication_failed"]},"agent":{"id":"001"},"manager":{"name":"siem"},"id":"1794736800.812",' +
     '"data":{"srcip":"192.0.2.9","srcport":"51000","dstuser":"root"},"location":"/var/log/auth.log"}',
-  read: readMessage,
-  bare: { recognises, read: readBare },
+  ...alertReaders({ product: "Wazuh", contains: ['"rule":', '"agent":'], recognises, readAlert }),
 } as const satisfies LineFormat;
 
 function recognises(object: JsonObject): boolean {
   const rule = objectOf(object["rule"]);
   return rule?.["level"] !== undefined && rule["id"] !== undefined && objectOf(object["agent"]) !== undefined;
-}
-
-function readMessage({ message }: LineMessage, context: ReadContext): MessageReading | undefined {
-  if (!message.startsWith("{") || !message.includes('"rule":') || !message.includes('"agent":')) return undefined;
-  const record = parseRecord(message);
-  if (record === undefined || !recognises(record)) return undefined;
-  return { kind: "events", events: [readAlert(record, context)] };
-}
-
-function readBare(line: string, context: ReadContext): Reading {
-  const record = parseRecord(line);
-  if (record === undefined) return { kind: "refused", reason: "malformed", message: "not a JSON object" };
-  if (recognises(record)) return { kind: "events", events: [readAlert(record, context)] };
-  return { kind: "refused", reason: "unknown_kind", message: "the object is not an alert of Wazuh" };
 }
 
 function readAlert(record: JsonObject, context: ReadContext): ParsedEvent {
