@@ -33,8 +33,8 @@ export function addDocs(program: Command): void {
         "rules.md": printRuleTables(readFileSync(join(folder, "rules.md"), "utf8")),
         "events.md": printEventTables(readFileSync(join(folder, "events.md"), "utf8")),
         "notifications.md": printChannelTable(readFileSync(join(folder, "notifications.md"), "utf8")),
-        "devices.md": printDeviceTable("docs/devices.md", readFileSync(join(folder, "devices.md"), "utf8"), "devices"),
-        [README]: printDeviceTable("README.md", readFileSync(join(folder, README), "utf8"), "docs/devices"),
+        "devices.md": printDeviceTable("docs/devices.md", readFileSync(join(folder, "devices.md"), "utf8"), ""),
+        [README]: printDeviceTable("README.md", readFileSync(join(folder, README), "utf8"), "docs/"),
       };
       const stale = Object.entries(pages).filter(([name, text]) => {
         const path = join(folder, name);

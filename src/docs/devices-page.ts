@@ -1,30 +1,40 @@
-import { existsSync } from "node:fs";
 import type { LineFormat } from "../collectors/formats/line-format.ts";
 import { knownFormats } from "../collectors/formats/known-formats.ts";
 import { code, alignedTable, printParts } from "./markdown.ts";
 
 // The table of devices whose lines are read, from the formats. It is in README.md and in docs/devices.md.
 
-const PAGES = new URL("../../docs/devices/", import.meta.url);
+/** Where the formats stand that have no page of their own. */
+const OTHERS = "events.md#connecting-devices";
 
-/** A page with its table of devices brought up to date. `links` is the path from the page to docs/devices. */
-export function printDeviceTable(name: string, page: string, links: string): string {
-  return printParts(name, page, { devices: () => deviceTable(links) });
+/** A page with its table of devices brought up to date. `docs` is the path from the page to the folder docs. */
+export function printDeviceTable(name: string, page: string, docs: string): string {
+  return printParts(name, page, { devices: () => deviceTable(docs) });
 }
 
-function deviceTable(links: string): string {
-  const rows = knownFormats().all.flatMap((format) =>
-    devicesOf(format).map((device) => [device, code(format.name), pageOf(format, links)]),
+/** A device has a row for each of its pages. */
+function deviceTable(docs: string): string {
+  const rows = new Map<string, { device: string; formats: string[]; link: string }>();
+  for (const format of knownFormats().all) {
+    const link = linkOf(format, docs);
+    for (const device of devicesOf(format)) {
+      const key = `${device}\n${link}`;
+      const row = rows.get(key) ?? { device, formats: [], link };
+      row.formats.push(code(format.name));
+      rows.set(key, row);
+    }
+  }
+  return alignedTable(
+    ["device or program", "formats", "page"],
+    [...rows.values()]
+      .sort((a, b) => compare(a.device.toLowerCase(), b.device.toLowerCase()))
+      .map(({ device, formats, link }) => [device, formats.join(", "), link]),
   );
-  rows.sort(([a], [b]) => compare(a!.toLowerCase(), b!.toLowerCase()));
-  return alignedTable(["device or program", "format", "page"], rows);
 }
 
 const devicesOf = ({ devices, about }: LineFormat) => devices ?? [about];
 
-/** A page that is not written yet is no link. */
-function pageOf({ page }: LineFormat, links: string): string {
-  return page !== undefined && existsSync(new URL(`${page}.md`, PAGES)) ? `[${page}](${links}/${page}.md)` : "";
-}
+const linkOf = ({ page }: LineFormat, docs: string) =>
+  page === undefined ? `[events](${docs}${OTHERS})` : `[${page}](${docs}devices/${page}.md)`;
 
 const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);

@@ -39,4 +39,4 @@ export function jsonLeaves(text: string, start: number): JsonLeaves | undefined 
 
 const textOfLeaf = (value: JsonValue) => (Array.isArray(value) ? value.map(plainText).join(", ") : plainText(value));
 
-const plainText = (value: JsonValue) => (typeof value === "string" ? value : JSON.stringify(value));
+const plainText = (value: JsonValue) => (typeof value === "object" ? JSON.stringify(value) : String(value));

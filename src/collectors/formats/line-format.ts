@@ -42,6 +42,10 @@ export interface LineFormat {
    * of a login attempt, which can imitate any other format.
    */
   readonly ownsPrograms?: boolean;
+  /** True if the format reads no lines of other programs, so that it is not asked about them. */
+  readonly needsProgram?: boolean;
+  /** Texts that the whole message begins with, so that the format is not asked about others. */
+  readonly begins?: readonly string[];
   /** True if the reader turns the structured data of RFC 5424 into fields, so that it is not kept as an object as well. */
   readonly readsStructuredData?: boolean;
   /** Reads a message, with or without a syslog header in front of it; undefined if it is not in this format. Never throws. */

@@ -5,7 +5,7 @@ import { describedFormat } from "./described/described-format.ts";
 import type { FormatDescription } from "./described/description.ts";
 import { LEEF } from "./leef/leef.ts";
 import { EVE } from "./eve/eve.ts";
-import type { LineFormat } from "./line-format.ts";
+import type { LineFormat, LineMessage } from "./line-format.ts";
 import { AUDIT_LOG, AUDITD } from "./linux/auditd.ts";
 import { DHCP_LEASES, ROGUE_DHCP } from "./linux/dhcp-leases.ts";
 import { NETFILTER } from "./linux/netfilter.ts";
@@ -59,6 +59,8 @@ export function beginsOwnHeader(text: string, at: number): boolean {
   return false;
 }
 
+const ASCII_MAX = 0x7f;
+
 /** Formats as plain data, which crosses threads. */
 export interface FormatDescriptions {
   readonly shipped: readonly FormatDescription[];
@@ -77,6 +79,8 @@ export class LineFormats {
   readonly shared: readonly LineFormat[];
   /** The formats for the lines of a program, which no other format reads. */
   readonly owners: ReadonlyMap<string, readonly LineFormat[]>;
+  /** The shared formats that may read a message, by its program and the code of its first character. */
+  readonly #candidates = new Map<string, (readonly LineFormat[])[]>();
   /** Programs that formats name. */
   readonly programs: ReadonlySet<string>;
 
@@ -99,5 +103,21 @@ export class LineFormats {
     }
     this.owners = owners;
     this.programs = new Set(this.all.flatMap((format) => format.programs ?? []));
+  }
+
+  /** The formats to try on a message, in their order. */
+  candidates({ program, whole }: LineMessage): readonly LineFormat[] {
+    const owned = program === null ? undefined : this.owners.get(program);
+    if (owned !== undefined) return owned;
+    const known = program !== null && this.programs.has(program) ? program : "";
+    let byFirst = this.#candidates.get(known);
+    if (byFirst === undefined) this.#candidates.set(known, (byFirst = []));
+    const first = whole.charCodeAt(0);
+    // All other characters are one case.
+    const index = first <= ASCII_MAX ? first : ASCII_MAX + 1;
+    return (byFirst[index] ??= this.shared.filter(({ programs, needsProgram, begins }) => {
+      if (needsProgram && !programs?.includes(known)) return false;
+      return begins === undefined || index > ASCII_MAX || begins.some((text) => text.charCodeAt(0) === first);
+    }));
   }
 }

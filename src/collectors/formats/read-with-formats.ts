@@ -67,10 +67,9 @@ function readMessage(
   header: SyslogHeader,
   line: string,
   context: ReadContext,
-  { owners, shared }: LineFormats,
+  formats: LineFormats,
 ): Reading | undefined {
-  const owned = header.program === null ? undefined : owners.get(header.program);
-  for (const format of owned ?? shared) {
+  for (const format of formats.candidates(header)) {
     const reading = format.read(header, context);
     if (reading !== undefined) return withHeader(format, reading, header, line, context);
   }

@@ -11,6 +11,8 @@ import { alertReaders } from "./alert-records.ts";
 export const CROWDSEC = {
   name: "crowdsec",
   about: "alerts of CrowdSec as JSON",
+  devices: ["CrowdSec"],
+  page: "crowdsec",
   example:
     '{"scenario":"crowdsecurity/ssh-bf","message":"Ip 192.0.2.9 performed \'crowdsecurity/ssh-bf\'","events_count":6,' +
     '"created_at":"2026-11-15T10:00:00Z","source":{"scope":"Ip","value":"192.0.2.9","ip":"192.0.2.9","cn":"NL"},' +

@@ -11,6 +11,8 @@ import { alertReaders } from "./alert-records.ts";
 export const WAZUH = {
   name: "wazuh",
   about: "alerts of Wazuh as JSON",
+  devices: ["Wazuh"],
+  page: "wazuh",
   example:
     '{"timestamp":"2026-11-15T10:00:00.000+0000","rule":{"level":5,"description":"sshd: authentication failed.","id":"5760",' +
     '"groups":["syslog","sshd","authentication_failed"]},"agent":{"id":"001"},"manager":{"name":"siem"},"id":"1794736800.812",' +

@@ -20,6 +20,7 @@ export const EVE = {
   name: "eve",
   about: "Suricata's EVE JSON, in syslog or one object per line",
   devices: ["Suricata"],
+  page: "suricata",
   example:
     '{"timestamp":"2026-11-15T10:00:00.000000+0000","event_type":"alert","src_ip":"192.0.2.44","dest_ip":"10.9.3.20",' +
     '"proto":"TCP","alert":{"action":"allowed","signature_id":2900001,"signature":"Made-up scan","severity":2}}',

@@ -18,6 +18,8 @@ const KEYS = new PairKeys("=");
 export const LEEF = {
   name: "leef",
   about: "Log Event Extended Format of IBM QRadar, versions 1.0 and 2.0",
+  devices: ["anything that sends LEEF"],
+  page: "leef",
   example:
     "LEEF:2.0|Made Up|Packet Filter|7.1|Drop|^|src=192.0.2.80^dst=10.9.3.20^srcPort=40112^dstPort=443^proto=TCP^action=drop",
   ownHeader: "LEEF:",

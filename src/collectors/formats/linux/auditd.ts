@@ -17,6 +17,8 @@ const example =
 export const AUDITD = {
   name: "auditd",
   about: `${about}, from auditd's plugin for syslog`,
+  devices: ["Linux audit system (auditd)"],
+  page: "auditd",
   example: `audispd: ${example}`,
   programs: ["auditd", "audispd", "audisp-syslog"],
   ownsPrograms: true,
@@ -27,6 +29,8 @@ export const AUDITD = {
 export const AUDIT_LOG = {
   name: "audit-log",
   about: `${about}, as they stand in audit.log or come from the kernel`,
+  devices: ["Linux audit system (auditd)"],
+  page: "auditd",
   example,
   read: (message) =>
     message.program === null || WRITERS.has(message.program) ? oneEvent(readRecord(message)) : undefined,

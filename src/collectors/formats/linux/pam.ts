@@ -15,6 +15,8 @@ export const PAM = {
   name: "pam",
   about:
     "logins, sessions and password changes that PAM reports for sudo, su, login, cron, display managers and servers",
+  devices: ["Linux", "FreeBSD", "macOS"],
+  page: "linux",
   example:
     "xrdp-sesman[812]: pam_unix(xrdp-sesman:auth): authentication failure; logname= uid=0 euid=0 tty=xrdp-sesman ruser= rhost=192.0.2.9  user=robin",
   programs: [

@@ -83,6 +83,7 @@ export const SSH_LOGINS = {
   name: "ssh-logins",
   about: "logins to sshd and dropbear, and PAM's messages under their names",
   devices: ["OpenSSH", "dropbear"],
+  page: "linux",
   example: "sshd[4242]: Failed password for root from 192.0.2.9 port 4711 ssh2",
   programs: ["sshd", "sshd-session", "sshd-auth", "dropbear"],
   ownsPrograms: true,

@@ -12,6 +12,8 @@ const USER = " ; USER=";
 export const SUDO = {
   name: "sudo",
   about: "commands run and refused by sudo",
+  devices: ["Linux", "FreeBSD", "macOS"],
+  page: "linux",
   example: "sudo[812]:    robin : TTY=pts/0 ; PWD=/home/robin ; USER=root ; COMMAND=/usr/bin/systemctl restart nginx",
   programs: ["sudo"],
   ownsPrograms: true,

@@ -41,6 +41,8 @@ const KEPT = ["answered_at", "reason_changed", "final_number", "bill_cost", "cha
 export const THREE_CX_CALLS = {
   name: "three-cx-calls",
   about: "call records of 3CX",
+  devices: ["3CX"],
+  page: "three-cx",
   example:
     "Call 812,00000193A5BC0001_812,,2026/11/15 09:59:40,,2026/11/15 10:00:00,TerminatedBySrc,+12025550199,Ext.101," +
     "10000,101,101,,,,,,,,Chain: +12025550199;Ext.101;",

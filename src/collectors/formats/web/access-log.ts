@@ -14,6 +14,8 @@ const example =
 export const ACCESS_LOG = {
   name: "access-log",
   about: `${about}, in syslog`,
+  devices: ["nginx", "Apache HTTP Server"],
+  page: "web-servers",
   example: `nginx: ${example}`,
   programs: ["nginx", "nginx-access", "apache", "apache2", "apache-access", "httpd", "access_log"],
   ownsPrograms: true,
@@ -24,6 +26,8 @@ export const ACCESS_LOG = {
 export const ACCESS_FILE = {
   name: "access-file",
   about: `${about}, as they stand in the file`,
+  devices: ["nginx", "Apache HTTP Server"],
+  page: "web-servers",
   example,
   read: ({ program, whole }, context) =>
     program === null || beginsWithClient(whole) ? oneEvent(readRequest(whole, context)) : undefined,

@@ -13,6 +13,8 @@ import { readEventXml } from "./windows-xml.ts";
 export const WINDOWS_JSON = {
   name: "windows",
   about: "Windows events as JSON, from Winlogbeat, NXLog or Fluent Bit",
+  devices: ["Windows"],
+  page: "windows",
   example:
     '{"EventTime":"2026-11-15T10:00:00.000+00:00","EventType":"AUDIT_FAILURE","EventID":4625,' +
     '"SourceName":"Microsoft-Windows-Security-Auditing","Channel":"Security","TargetUserName":"robin","LogonType":"3",' +

@@ -13,6 +13,8 @@ const START = "<Event";
 export const WINDOWS_XML = {
   name: "windows-xml",
   about: "Windows events as XML",
+  devices: ["Windows"],
+  page: "windows",
   example:
     "<Event xmlns='http://schemas.microsoft.com/win/2004/08/events/event'><System><Provider Name='Microsoft-Windows-Security-Auditing'/>" +
     "<EventID>4625</EventID><Level>0</Level><TimeCreated SystemTime='2026-11-15T10:00:00.000Z'/><EventRecordID>812</EventRecordID>" +

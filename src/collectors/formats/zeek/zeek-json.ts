@@ -11,6 +11,8 @@ import { readZeek } from "./zeek-record.ts";
 export const ZEEK_JSON = {
   name: "zeek",
   about: "logs of Zeek as JSON, in syslog or one object per line",
+  devices: ["Zeek"],
+  page: "zeek",
   example:
     '{"ts":1794736800.0,"uid":"CAbc1d2EfGhIjKlMn3","id.orig_h":"10.9.3.20","id.orig_p":51522,"id.resp_h":"10.9.0.1","id.resp_p":53,' +
     '"proto":"udp","trans_id":7,"query":"www.example.org","qclass":1,"qclass_name":"C_INTERNET","qtype":1,"qtype_name":"A","rcode":0,"rcode_name":"NOERROR"}',

@@ -33,6 +33,8 @@ const ENDS = "ts uid id.orig_h id.orig_p id.resp_h id.resp_p";
 export const ZEEK_TSV = {
   name: "zeek-tsv",
   about: "logs of Zeek as columns, with or without their header",
+  devices: ["Zeek"],
+  page: "zeek",
   example:
     "1794736800.000000\tCAbc1d2EfGhIjKlMn3\t10.9.3.20\t51522\t10.9.0.1\t53\tudp\t7\t0.012\twww.example.org\t1\tC_INTERNET\t1\tA\t0\tNOERROR\tF\tF\tT\tT\t0\t192.0.2.80\t300.0\tF",
   read: readMessage,
